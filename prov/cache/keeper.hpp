@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Who unpins memory that was freed while the application calls nothing: one thread for each cache.
+#pragma once
+
+#include "sys/bell.hpp"
+#include "sys/thread.hpp"
+
+#include "vm/source.hpp"
+
+namespace regcache {
+
+class Cache;
+
+// Sleeps until the source has pushed events or somebody rings; then lets the cache keep house. After each round it rests
+// for kRestMs, so that a storm of events costs one wake-up for many of them.
+class Keeper {
+public:
+    static constexpr unsigned kRestMs = 2;
+    static constexpr unsigned kIdleMs = 1000;
+
+    Keeper(Cache &cache, Bell &bell) noexcept : cache_(cache), bell_(bell) {}
+
+    void start(); // throws Error
+    // Ends the thread and waits for it.
+    void stop() noexcept;
+    void forget() noexcept { thread_.forget(); }
+
+private:
+    void run() noexcept;
+
+    Cache &cache_;
+    Bell &bell_;
+    Bell stop_bell_;
+    Atomic<bool> is_stopping_{false};
+    Thread thread_;
+};
+
+} // namespace regcache
