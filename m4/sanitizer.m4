@@ -21,6 +21,7 @@ AC_DEFUN([REGCACHE_SANITIZER], [
                 AC_MSG_ERROR([$CXX can't link with -fsanitize=$SANITIZER; install the package libgcc-12-dev or libclang-rt-dev])])
             CXXFLAGS=$regcache_cxxflags
         ])
+    AM_CONDITIONAL([THREAD_SANITIZER], [AS_CASE([$SANITIZER], [*thread*], [:], [false])])
     AC_SUBST([SANITIZER])
     AC_SUBST([SANITIZER_FLAGS])
 ])

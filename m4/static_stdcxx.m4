@@ -3,13 +3,13 @@
 # whatever C++ library that program brings.
 
 AC_DEFUN([REGCACHE_STATIC_STDCXX], [
-    # libtool's C++ mode links with -nostdlib and adds the shared libstdc++ by itself, so the module is linked in C mode
-    # and names the static one. It comes last, after the objects that need it.
-    STDCXX_LDFLAGS='-static-libgcc -Wl,-Bstatic,-lstdc++,-Bdynamic'
     AS_IF([test -n "$SANITIZER"], [
-        # A sanitizer wraps operator new and throw of the shared library only.
+        # A sanitizer wraps operator new and throw of the shared library only, and its own symbols come with the program.
         STDCXX_LDFLAGS=-Wl,-lstdc++
     ], [
+        # libtool's C++ mode links with -nostdlib and adds the shared libstdc++ by itself, so the provider is linked in
+        # C mode and names the static one. It comes last, after the objects that need it.
+        STDCXX_LDFLAGS='-static-libgcc -Wl,-Bstatic,-lstdc++,-Bdynamic -Wl,-z,defs'
         AC_MSG_CHECKING([whether a shared library links with a static libstdc++])
         regcache_ldflags=$LDFLAGS
         LDFLAGS="$LDFLAGS -shared -fPIC -static-libgcc -static-libstdc++"
