@@ -3,6 +3,7 @@
 #include "vm/userfaultfd.hpp"
 
 #include "sys/error.hpp"
+#include "vm/placement.hpp"
 #include "vm/userfaultfd_open.hpp"
 
 #include <fcntl.h>
@@ -40,6 +41,7 @@ Userfaultfd::Userfaultfd(bool watches_shared)
     if (ioctl(uffd_.number(), UFFDIO_WRITEPROTECT, &question) == 0 || (errno != EINVAL && errno != EAGAIN))
         throw Error(ENOSYS, "userfaultfd of this kernel doesn't tell of changes in flight: Linux 5.7 or newer is needed");
     reader_.start("regcache-events", [](void *self) { static_cast<Userfaultfd *>(self)->read_events(); }, this);
+    let_run_near_process(reader_.id());
     add_fork_listener(*this);
 }
 
