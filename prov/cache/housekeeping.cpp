@@ -7,8 +7,8 @@
 namespace regcache {
 
 Cache::Cache(const CacheOptions &options, std::shared_ptr<Source> source, Lower &lower)
-    : options_(options), source_(std::move(source)), lower_(lower), cursor_(source_->queue().end()),
-      keeper_(*this, source_->bell())
+    : options_(options), source_(std::move(source)), lower_(lower), cursor_(source_->end()),
+      keeper_(*this, source_->bell(), source_->look_every_ms())
 {
     keeper_.start();
     add_fork_listener(*this);
@@ -74,7 +74,7 @@ void Keeper::run() noexcept
         cache_.keep_house();
         stop_bell_.wait(stop_seen, kRestMs);
         if (!is_stopping_.load_ordered())
-            bell_.wait(events_seen, kIdleMs);
+            bell_.wait(events_seen, look_every_ms_);
     }
 }
 

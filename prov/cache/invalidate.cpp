@@ -8,7 +8,7 @@ void Cache::drain() noexcept
 {
     for (;;) {
         Event event;
-        switch (source_->queue().next(cursor_, event)) {
+        switch (source_->next(cursor_, event)) {
         case EventQueue::Next::Empty:
             return;
         case EventQueue::Next::Lost:

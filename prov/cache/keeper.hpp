@@ -5,8 +5,6 @@
 #include "sys/bell.hpp"
 #include "sys/thread.hpp"
 
-#include "vm/source.hpp"
-
 namespace regcache {
 
 class Cache;
@@ -16,9 +14,12 @@ class Cache;
 class Keeper {
 public:
     static constexpr unsigned kRestMs = 2;
-    static constexpr unsigned kIdleMs = 1000;
 
-    Keeper(Cache &cache, Bell &bell) noexcept : cache_(cache), bell_(bell) {}
+    // `bell` is the one that the event source rings; it is looked at every `look_every_ms` in any case.
+    Keeper(Cache &cache, Bell &bell, unsigned look_every_ms) noexcept
+        : cache_(cache), bell_(bell), look_every_ms_(look_every_ms)
+    {
+    }
 
     void start(); // throws Error
     // Ends the thread and waits for it.
@@ -30,6 +31,7 @@ private:
 
     Cache &cache_;
     Bell &bell_;
+    const unsigned look_every_ms_;
     Bell stop_bell_;
     Atomic<bool> is_stopping_{false};
     Thread thread_;

@@ -22,7 +22,7 @@ int Cache::miss(Range request, Rights rights, Match match, Region **result) noex
     region->watched.range = pages;
 
     // Taken before the range is watched: from the watch on, each change has an event behind it.
-    const EventQueue::Cursor since = source_->queue().end();
+    const EventQueue::Cursor since = source_->end();
     region->is_of_child = is_in_child_.load_relaxed();
     const Watch answer = region->is_of_child || pages.is_empty() ? Watch::NoEvents : source_->watch(region->watched);
     if (answer != Watch::Watched) {
@@ -96,7 +96,7 @@ bool Cache::was_overtaken(Range watched, EventQueue::Cursor since) noexcept
         return true;
     for (;;) {
         Event event;
-        switch (source_->queue().next(since, event)) {
+        switch (source_->next(since, event)) {
         case EventQueue::Next::Empty:
             return false;
         case EventQueue::Next::Lost:

@@ -131,7 +131,7 @@ bool tell_of(Source &source, EventQueue::Cursor cursor, Range range)
     const std::size_t count = range.size() / page_size();
     for (;;) {
         Event event;
-        switch (source.queue().next(cursor, event)) {
+        switch (source.next(cursor, event)) {
         case EventQueue::Next::Lost:
             return true;
         case EventQueue::Next::Empty:
@@ -157,7 +157,7 @@ void prove(Source &source, const Trial &trial)
     WatchedRange watched{pages.range(), {}};
     if (const Watch answer = source.watch(watched); answer != Watch::Watched)
         throw Error(ENOSYS, std::string("it can't watch private memory: ") + describe(answer));
-    const EventQueue::Cursor before_events = source.queue().end();
+    const EventQueue::Cursor before_events = source.end();
     const std::uint64_t before = source.position();
     const bool is_done = trial.change(pages);
     const bool is_told = source.position() != before && tell_of(source, before_events, changed);

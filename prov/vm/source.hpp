@@ -34,7 +34,7 @@ struct WatchedRange {
 // One source serves every cache of a process: the kernel lets one userfaultfd watch a page, not two.
 //
 // The contract. If a change of the pages behind a watched page is finished before a thread calls position(), then
-// position() differs from what it was before the change, and the change can be read from queue(). "Finished" means that
+// position() differs from what it was before the change, and the change can be read with next(). "Finished" means that
 // its system call has returned, or that the address was given to somebody else. No event is lost: a reader of the queue
 // that falls behind is told that everything has changed.
 class Source {
@@ -56,6 +56,17 @@ public:
     // How often position() had to wait for a change on its way.
     virtual std::uint64_t confirm_waits() const noexcept { return 0; }
 
+    // The events. A reader begins with the cursor of end(), and owns it.
+    virtual EventQueue::Cursor end() const noexcept { return queue_.end(); }
+    virtual EventQueue::Next next(EventQueue::Cursor &cursor, Event &event) const noexcept
+    {
+        return queue_.next(cursor, event);
+    }
+
+    // After how many milliseconds without a ring a reader looks by itself.
+    virtual unsigned look_every_ms() const noexcept { return 1000; }
+
+    // Where a source's own thread pushes events; unused by a source whose queue is elsewhere.
     EventQueue &queue() noexcept { return queue_; }
     // Rung after events were pushed.
     Bell &bell() noexcept { return bell_; }
