@@ -104,6 +104,9 @@ struct pin_ops {
     ssize_t (*read)(void *desc, const void *address, void *buffer, size_t len);
     ssize_t (*write)(void *desc, const void *address, const void *buffer, size_t len);
 
+    // read() without asking for rights: which pages the registration holds, also of one that may only be written.
+    ssize_t (*peek)(void *desc, const void *address, void *buffer, size_t len);
+
     // The same as a peer sees it: by key, needing FI_REMOTE_READ or FI_REMOTE_WRITE. remote_address is the virtual address
     // under FI_MR_VIRT_ADDR, else it counts from the start of the region (plus its attr.offset). -ENOKEY: no live region has
     // the key (or it isn't enabled); -ENOTUNIQ: regions of two domains have it (application's keys only).
