@@ -22,6 +22,11 @@ need() {
     command -v "$1" >/dev/null || skip "$1 is missing; install the package $2"
 }
 
+# need_program PROGRAM WHAT: skips the test when configure didn't find what the program is built with.
+need_program() {
+    [ -x "$BUILD_DIR/$1" ] || skip "$1 isn't built; it needs $2"
+}
+
 # skip_under_sanitizer REASON: programs that aren't built with the sanitizer can't load what is.
 skip_under_sanitizer() {
     [ -z "$SANITIZER" ] || skip "built with -fsanitize=$SANITIZER: $*"
