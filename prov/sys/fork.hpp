@@ -14,7 +14,7 @@ public:
     virtual void after_fork_in_child() noexcept = 0;
 
 protected:
-    ~ForkListener() = default;
+    virtual ~ForkListener() = default;
 
 private:
     friend class ForkRegistry;

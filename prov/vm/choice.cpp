@@ -49,8 +49,9 @@ std::shared_ptr<Source> start_best(const SourceOptions &options, bool &has_told_
         try {
             auto source = kind.start(options);
             if (!why.empty() && !has_told_why) {
-                log(LogLevel::Warning, "the event source %s is used%s: %s", kind.name,
-                    std::string(kind.name) == "none" ? ", so nothing is cached" : "", why.c_str());
+                const bool caches_nothing = std::string(kind.name) == "none";
+                log(caches_nothing ? LogLevel::Warning : LogLevel::Info, "the event source %s is used%s: %s", kind.name,
+                    caches_nothing ? ", so nothing is cached" : "", why.c_str());
                 has_told_why = true;
             }
             return source;

@@ -114,6 +114,7 @@ bool advise(Pages &pages)
     return madvise(pages.range().address(), pages.range().size(), Advice) == 0;
 }
 
+// MADV_FREE is no change: the kernel takes such pages later, and never those that a registration has pinned.
 constexpr std::array kTrials{
     Trial{"munmap", unmap, 0, Pages::kPages},
     Trial{"munmap of a part", unmap_the_middle, 1, 2},
@@ -121,7 +122,6 @@ constexpr std::array kTrials{
     Trial{"mremap to another place", move, 0, Pages::kPages},
     Trial{"mremap to a smaller size", shrink, 1, 3},
     Trial{"madvise(MADV_DONTNEED)", advise<MADV_DONTNEED>, 0, Pages::kPages},
-    Trial{"madvise(MADV_FREE)", advise<MADV_FREE>, 0, Pages::kPages},
 };
 
 // Whether the events from `cursor` on tell of all of `range`, if perhaps piece by piece.

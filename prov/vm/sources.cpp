@@ -2,6 +2,9 @@
 // The table of event sources of the product.
 #include "vm/sources.hpp"
 
+#ifdef REGCACHE_HAVE_EBPF
+#include "vm/ebpf.hpp"
+#endif
 #include "vm/none.hpp"
 #include "vm/proof.hpp"
 #include "vm/userfaultfd.hpp"
@@ -10,6 +13,15 @@
 
 namespace regcache {
 namespace {
+
+#ifdef REGCACHE_HAVE_EBPF
+std::shared_ptr<Source> start_ebpf(const SourceOptions &)
+{
+    auto source = std::make_shared<Ebpf>();
+    prove(*source);
+    return source;
+}
+#endif
 
 std::shared_ptr<Source> start_userfaultfd(const SourceOptions &options)
 {
@@ -24,6 +36,9 @@ std::shared_ptr<Source> start_none(const SourceOptions &)
 }
 
 constexpr std::array kKinds{
+#ifdef REGCACHE_HAVE_EBPF
+    SourceKind{"ebpf", start_ebpf},
+#endif
     SourceKind{"userfaultfd", start_userfaultfd},
     SourceKind{"none", start_none},
 };
