@@ -2,10 +2,6 @@
 // Asks hwloc, loaded when it is needed, which cores share the process's NUMA nodes.
 #include "vm/placement.hpp"
 
-#if __has_include("config.h")
-#include "config.h"
-#endif
-
 #ifdef REGCACHE_HAVE_HWLOC
 
 #include <dlfcn.h>
