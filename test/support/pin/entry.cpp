@@ -51,6 +51,7 @@ void cleanup()
                      now.most_bytes, now.foreign_fids, now.foreign_descs, now.double_closes, now.objects);
     }
     objects().bury();
+    regions().bury();
 }
 
 } // namespace

@@ -8,8 +8,7 @@ namespace pin {
 
 Objects &objects() noexcept
 {
-    static Objects the_objects;
-    return the_objects;
+    return immortal<Objects>();
 }
 
 void Objects::add(fid *f, fid *parent, Destroy destroy)
@@ -103,11 +102,13 @@ std::uint64_t Objects::live()
 
 void Objects::bury()
 {
-    std::deque<std::pair<fid *, Destroy>> graves;
+    std::list<std::pair<fid *, Destroy>> graves;
     {
         const std::lock_guard lock(mutex_);
         graves.swap(graves_);
-        dead_.clear();
+        decltype(dead_)().swap(dead_);
+        if (live_.empty())
+            decltype(live_)().swap(live_);
     }
     for (const auto &[f, destroy] : graves)
         destroy(f);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -23,6 +25,16 @@ struct Misuse {
     std::atomic<std::uint64_t> calls_in_child{0};
     std::atomic<std::uint64_t> newest_foreign_class{0};
 };
+
+// A T that is never destroyed: libfabric unloads its providers after the program's static objects are gone. Its bury()
+// frees what it holds then.
+template <class T>
+T &immortal() noexcept
+{
+    alignas(T) static std::byte storage[sizeof(T)];
+    static T *const object = new (storage) T;
+    return *object;
+}
 
 // Any thread. A closed object stays in memory, out of use, until 4096 others were closed after it: so that a second close
 // is counted and doesn't crash.
@@ -67,7 +79,7 @@ private:
     std::mutex mutex_;
     std::unordered_map<const fid *, Entry> live_;
     std::unordered_set<const fid *> dead_;
-    std::deque<std::pair<fid *, Destroy>> graves_;
+    std::list<std::pair<fid *, Destroy>> graves_;
     Misuse misuse_;
 };
 

@@ -2,6 +2,7 @@
 // The table of live registrations (regions.hpp).
 #include "regions.hpp"
 
+#include "objects.hpp"
 #include "script.hpp"
 
 #include <algorithm>
@@ -20,8 +21,7 @@ std::uint64_t number_of(void *desc) noexcept { return reinterpret_cast<std::uint
 
 Regions &regions() noexcept
 {
-    static Regions the_regions;
-    return the_regions;
+    return immortal<Regions>();
 }
 
 int Regions::reserve(std::size_t len)
@@ -166,6 +166,14 @@ void Regions::reset_counters()
     registered_ = deregistered_ = held_ = 0;
     most_live_ = live_;
     most_bytes_ = bytes_;
+}
+
+void Regions::bury()
+{
+    const std::lock_guard lock(mutex_);
+    decltype(closed_keys_)().swap(closed_keys_);
+    if (by_key_.empty())
+        decltype(by_key_)().swap(by_key_);
 }
 
 int Claim::take(unsigned domain, std::size_t len, std::uint64_t requested_key, bool is_key_chosen)

@@ -84,6 +84,7 @@ public:
     void count_copy(Direction direction) noexcept { ++(direction == Direction::Out ? reads_ : writes_); }
     void fill(pin_counters &counters);
     void reset_counters();
+    void bury(); // frees what is empty; the library is about to go
 
     std::mutex &mutex() noexcept { return mutex_; } // for the fork handlers
 

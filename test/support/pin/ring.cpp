@@ -191,12 +191,12 @@ int Rings::pin(const void *start, std::size_t len, Slot &slot)
             return error;
     }
     auto fresh = std::make_unique<Ring>();
-    const int error = take(*fresh);
-    if (error)
-        return error;
-    const std::lock_guard lock(mutex_);
-    rings_.push_back(std::move(fresh));
-    return 0;
+    Ring &ring = *fresh;
+    {
+        const std::lock_guard lock(mutex_);
+        rings_.push_back(std::move(fresh));
+    }
+    return take(ring);
 }
 
 int probe(std::string &why)

@@ -2,6 +2,7 @@
 // Ordered misbehaviour (script.hpp).
 #include "script.hpp"
 
+#include "objects.hpp"
 #include "provider.hpp"
 
 #include <cstdlib>
@@ -76,12 +77,7 @@ Environment read_environment()
 
 Script &script()
 {
-    static Script *the_script = [] {
-        static Script made;
-        made.reset();
-        return &made;
-    }();
-    return *the_script;
+    return immortal<Script>();
 }
 
 void Script::reset()

@@ -23,7 +23,8 @@ Environment read_environment();
 // Any thread.
 class Script {
 public:
-    void reset();
+    Script() { reset(); }
+    void reset(); // to what the environment says
 
     void fail_register(const pin_rule *rule);
     void fail_deregister(const pin_rule *rule);
