@@ -17,5 +17,10 @@ AC_DEFUN([REGCACHE_EBPF], [
         BPF_CPPFLAGS="-idirafter /usr/include/$($CC -print-multiarch 2>/dev/null)"
         AC_SUBST([BPF_CPPFLAGS])
         AC_DEFINE([REGCACHE_HAVE_EBPF], [1], [The event source ebpf is built.])])
+    AC_ARG_WITH([systemdsystemunitdir],
+        [AS_HELP_STRING([--with-systemdsystemunitdir=DIR], [install the units of regcached there (default: don't)])],
+        [], [with_systemdsystemunitdir=no])
+    AC_SUBST([systemdsystemunitdir], [$with_systemdsystemunitdir])
+    AM_CONDITIONAL([SYSTEMD], [test "$with_systemdsystemunitdir" != no])
     AM_CONDITIONAL([EBPF], [test "$with_ebpf" != no])
 ])
