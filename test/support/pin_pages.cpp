@@ -7,13 +7,17 @@
 #include "support/skip.hpp"
 #include "support/watchdog.hpp"
 
-#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -292,6 +296,26 @@ Test(pin_pages, unmapped_memory_is_refused)
     card.reg(start, 0, kAllRights, &error);
     cr_expect(error == -FI_EINVAL);
     cr_expect(count().live == 0);
+}
+
+Test(pin_pages, says_one_line_where_io_uring_is_forbidden)
+{
+    // Each test is a process of its own: the filter ends with it.
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    sock_fprog filter{sizeof(program) / sizeof(program[0]), program};
+    cr_assert(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+        skip("no seccomp filter can be set here");
+    char why[256] = "";
+    cr_expect(pin->unusable(why, sizeof(why)) == -EPERM);
+    cr_expect(std::strstr(why, "seccomp") || std::strstr(why, "sysctl"), "%s", why);
+    cr_expect(!std::strchr(why, '\n'));
+    cr_expect(!find_info(Wish{}));
 }
 
 Test(pin_pages, an_ordinary_user_gets_enomem_at_rlimit_memlock)

@@ -93,23 +93,8 @@ void counters(pin_counters *now)
     now->calls_in_child = misuse.calls_in_child;
 }
 
-int look(void *desc, pin_region *region)
-{
-    const auto registration = regions().find(desc);
-    if (!registration)
-        return -EINVAL;
-    *region = registration->asked;
-    return 0;
-}
-
-int look_key(std::uint64_t key, pin_region *region)
-{
-    std::shared_ptr<Registration> registration;
-    const int error = regions().find_key(key, registration);
-    if (error == 0)
-        *region = registration->asked;
-    return error;
-}
+int look(void *desc, pin_region *region) { return regions().look(desc, *region); }
+int look_key(std::uint64_t key, pin_region *region) { return regions().look_key(key, *region); }
 
 int each(int (*f)(void *argument, const pin_region *region), void *argument)
 {

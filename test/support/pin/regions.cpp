@@ -120,9 +120,8 @@ std::shared_ptr<Registration> Regions::find(void *desc)
     return at == by_desc_.end() ? nullptr : at->second;
 }
 
-int Regions::find_key(std::uint64_t key, std::shared_ptr<Registration> &registration)
+int Regions::find_key_locked(std::uint64_t key, std::shared_ptr<Registration> &registration) const
 {
-    const std::lock_guard lock(mutex_);
     const auto [begin, end] = by_key_.equal_range(key);
     if (begin == end)
         return -ENOKEY;
@@ -130,6 +129,32 @@ int Regions::find_key(std::uint64_t key, std::shared_ptr<Registration> &registra
         return -ENOTUNIQ;
     registration = begin->second;
     return 0;
+}
+
+int Regions::find_key(std::uint64_t key, std::shared_ptr<Registration> &registration)
+{
+    const std::lock_guard lock(mutex_);
+    return find_key_locked(key, registration);
+}
+
+int Regions::look(void *desc, pin_region &region)
+{
+    const std::lock_guard lock(mutex_);
+    const auto at = by_desc_.find(number_of(desc));
+    if (at == by_desc_.end())
+        return -EINVAL;
+    region = at->second->asked;
+    return 0;
+}
+
+int Regions::look_key(std::uint64_t key, pin_region &region)
+{
+    std::shared_ptr<Registration> registration; // let go of after the lock: its end may unpin
+    const std::lock_guard lock(mutex_);
+    const int error = find_key_locked(key, registration);
+    if (error == 0)
+        region = registration->asked;
+    return error;
 }
 
 std::vector<pin_region> Regions::all()

@@ -21,7 +21,7 @@ namespace pin {
 enum class Direction { Out, In };  // out of the registered pages, or into them
 enum class Rights { Local, Remote, Any };
 
-// Immutable once it is in the table, but for is_enabled and the key. Unpins when its last user lets go.
+// Immutable once it is in the table, but for asked.key and asked.is_enabled, which the table's lock guards. Unpins when its last user lets go.
 class Registration {
 public:
     Registration(std::shared_ptr<Rings> rings, bool is_addressed_virtually) noexcept;
@@ -76,6 +76,9 @@ public:
     std::shared_ptr<Registration> find(void *desc);
     // 0, -ENOKEY or -ENOTUNIQ.
     int find_key(std::uint64_t key, std::shared_ptr<Registration> &registration);
+    // Copies of what was asked for; the same errors (-EINVAL for a descriptor).
+    int look(void *desc, pin_region &region);
+    int look_key(std::uint64_t key, pin_region &region);
     std::vector<pin_region> all();
 
     void count_asked() noexcept { ++asked_; }
@@ -89,6 +92,8 @@ public:
     std::mutex &mutex() noexcept { return mutex_; } // for the fork handlers
 
 private:
+    int find_key_locked(std::uint64_t key, std::shared_ptr<Registration> &registration) const;
+
     std::mutex mutex_;
     std::map<std::uint64_t, std::shared_ptr<Registration>> by_desc_;
     std::unordered_multimap<std::uint64_t, std::shared_ptr<Registration>> by_key_;
