@@ -131,7 +131,8 @@ int main(int argc, char **argv)
         sigaddset(&ends, SIGINT);
         sigprocmask(SIG_BLOCK, &ends, nullptr);
         const Fd stop(signalfd(-1, &ends, SFD_CLOEXEC));
-        service::Server server(options.limits);
+        EbpfProgram program;
+        service::Server server(program, options.limits);
         Fd listener = socket_of_systemd();
         const bool is_own = !listener;
         if (is_own)

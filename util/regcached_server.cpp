@@ -119,14 +119,14 @@ bool Server::listen_to(Client &client)
 bool Server::answer(Client &client)
 {
     try {
-        EbpfProgram::Queue queue = program_.make_queue(client.pid, client.uid);
+        QueueMaker::Queue queue = maker_.make_queue(client.pid, client.uid);
         // A process has one queue: a second connection takes it over, and the first must not drop it.
         for (Client &other : clients_)
             if (&other != &client && other.address_space == queue.address_space)
                 other.address_space = 0;
         client.address_space = queue.address_space;
         client.deadline_ns = 0;
-        std::vector<int> descriptors = program_.links();
+        std::vector<int> descriptors = maker_.links();
         descriptors.insert(descriptors.begin(), queue.map.number());
         Answer yes;
         yes.descriptors = static_cast<std::uint32_t>(descriptors.size());
@@ -149,7 +149,7 @@ void Server::refuse(const Fd &socket, int error, const char *why) noexcept
 void Server::let_go(std::size_t index) noexcept
 {
     if (clients_[index].address_space != 0)
-        program_.drop_queue(clients_[index].address_space);
+        maker_.drop_queue(clients_[index].address_space);
     std::swap(clients_[index], clients_.back());
     clients_.pop_back();
 }

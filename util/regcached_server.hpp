@@ -22,8 +22,7 @@ struct Limits {
 // Single-threaded: every call to a client is one packet that is sent or dropped, so that nobody waits for anybody.
 class Server {
 public:
-    // Loads the event program; throws Error.
-    explicit Server(const Limits &limits) : limits_(limits) {}
+    Server(QueueMaker &maker, const Limits &limits) noexcept : maker_(maker), limits_(limits) {}
 
     // Serves at `listener`, a listening Unix socket of sequenced packets, until `stop` becomes readable. The queues stay
     // with their processes, which also keep the program attached.
@@ -45,9 +44,9 @@ private:
     void refuse(const Fd &socket, int error, const char *why) noexcept;
     void let_go(std::size_t index) noexcept;
 
+    QueueMaker &maker_;
     Fd listener_;
     const Limits limits_;
-    EbpfProgram program_;
     std::vector<Client> clients_;
 };
 
