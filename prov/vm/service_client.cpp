@@ -57,7 +57,9 @@ Served ask_service()
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    const ssize_t got = recvmsg(socket.number(), &message, MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(socket.number(), &message, MSG_CMSG_CLOEXEC);
+    if (got < 0 && errno == ECONNRESET) // told once, before the answer that is waiting
+        got = recvmsg(socket.number(), &message, MSG_CMSG_CLOEXEC);
     if (got < 0)
         throw Error(errno, std::string("the service regcached doesn't answer: ") + std::strerror(errno));
 
