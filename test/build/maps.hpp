@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -37,11 +38,11 @@ inline std::vector<FileMapping> file_mappings()
     return all;
 }
 
-// The provider under test.
+// The provider under test, as /proc/self/maps would spell it.
 inline std::string module_path()
 {
     const char *build = std::getenv("BUILD_DIR");
-    return std::string(build ? build : ".") + "/.libs/libregcache-fi.so";
+    return std::filesystem::weakly_canonical(std::filesystem::path(build ? build : ".") / ".libs/libregcache-fi.so");
 }
 
 } // namespace regcache::test
