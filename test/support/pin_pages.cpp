@@ -175,6 +175,7 @@ Test(pin_pages, pins_and_unpins_and_goes_back_to_base)
 {
     const Watchdog watchdog("back to base");
     pin->reset();
+    cr_assert(is_pinned_back_at(0)); // Linux 6.1 unpins a little after the call, which matters after find_pin's probe
     const Base before = measure_base();
     {
         Card card;
@@ -182,7 +183,9 @@ Test(pin_pages, pins_and_unpins_and_goes_back_to_base)
         madvise(memory.data(), memory.size(), MADV_NOHUGEPAGE);
         memory.fill('A');
         const Region region = card.reg(memory.data(), memory.size());
-        cr_expect(measure_base().pinned_kib == before.pinned_kib + memory.size() / 1024);
+        // Linux 7.2 counts no pins of processes with CAP_IPC_LOCK.
+        const std::size_t pinned_kib = measure_base().pinned_kib;
+        cr_expect(pinned_kib >= memory.size() / 1024 || (pinned_kib == 0 && geteuid() == 0), "%zu KiB", pinned_kib);
         cr_expect(count().live == 1);
         cr_expect(count().bytes == memory.size());
         std::vector<Region> many;
