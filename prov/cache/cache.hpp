@@ -56,7 +56,10 @@ public:
     int acquire(const void *buffer, std::size_t bytes, Rights rights, Match match, Region **region) noexcept;
     void release(Region *region) noexcept;
 
-    // Forgets every region that nobody uses, and deregisters them before it returns.
+    // Makes sure that the region is handed out to nobody else. False if somebody else uses it already.
+    bool take_out(Region &region) noexcept;
+
+    // Forgets every region that nobody uses; when it returns, all of them are deregistered.
     void flush() noexcept;
 
     // Counts a request that was passed through without asking the cache.
@@ -71,6 +74,7 @@ private:
 
     // lookup.cpp
     Region *find(Range request, Rights rights, Match match) noexcept REGCACHE_REQUIRES(mutex_);
+    void count_unconfirmed() noexcept REGCACHE_REQUIRES(mutex_);
     // miss.cpp
     int miss(Range request, Rights rights, Match match, Region **region) noexcept;
     int register_below(Region &region) noexcept;

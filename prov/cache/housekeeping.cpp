@@ -2,6 +2,7 @@
 // What is done while the application calls nothing: freed memory is unpinned soon. Also the begin and the end of a cache.
 #include "cache/cache.hpp"
 
+#include <ctime>
 #include <utility>
 
 namespace regcache {
@@ -38,6 +39,11 @@ void Cache::flush() noexcept
         dead.take(stale_);
     }
     bury(dead);
+    // The keeper may be giving back others at this moment.
+    while (ending_.load_relaxed() != 0) {
+        const timespec pause{0, 50'000};
+        nanosleep(&pause, nullptr);
+    }
 }
 
 void Cache::keep_house() noexcept
@@ -47,8 +53,10 @@ void Cache::keep_house() noexcept
         const LockGuard guard(mutex_);
         drain();
         dead.take(stale_);
+        ending_.add_relaxed(1); // before the lock is free: flush() must not miss what we took
     }
     bury(dead);
+    ending_.add_relaxed(-1u);
 }
 
 void Keeper::start()

@@ -42,6 +42,16 @@ void Cache::invalidate(Range range) noexcept
     }
 }
 
+bool Cache::take_out(Region &region) noexcept
+{
+    const LockGuard guard(mutex_);
+    if (region.users != 1)
+        return false;
+    if (region.state == RegionState::Cached)
+        forget(region);
+    return true;
+}
+
 // Takes a region out of the index for good. Idle ones have left the idle list before.
 void Cache::forget(Region &region) noexcept
 {

@@ -9,16 +9,27 @@ int Cache::acquire(const void *buffer, std::size_t bytes, Rights rights, Match m
     const Range request = Range::of(buffer, bytes);
     if (!is_in_child_.load_relaxed()) {
         // Asked before the lock is taken: a change that was finished when the caller came is told by it.
-        const std::uint64_t position = source_->position();
+        std::uint64_t position = 0;
+        const bool is_known = source_->try_position(position);
         const LockGuard guard(mutex_);
         if (position > drained_) {
             drain();
             drained_ = position;
         }
-        if ((*region = find(request, rights, match)))
+        if (!is_known)
+            count_unconfirmed();
+        else if ((*region = find(request, rights, match)))
             return 0;
     }
     return miss(request, rights, match, region);
+}
+
+// Without a position nothing in the index may be handed out; a new registration is always right.
+void Cache::count_unconfirmed() noexcept
+{
+    ++uses_;
+    statistics_.misses.add_alone(1);
+    statistics_.unconfirmed.add_alone(1);
 }
 
 Region *Cache::find(Range request, Rights rights, Match match) noexcept

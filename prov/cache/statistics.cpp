@@ -15,6 +15,7 @@ StatisticsSnapshot Cache::statistics() const noexcept
     now.evictions = statistics_.evictions.load_relaxed();
     now.overtaken = statistics_.overtaken.load_relaxed();
     now.not_admitted = statistics_.not_admitted.load_relaxed();
+    now.unconfirmed = statistics_.unconfirmed.load_relaxed();
     now.events = statistics_.events.load_relaxed();
     now.lost = statistics_.lost.load_relaxed();
     now.confirm_waits = source_->confirm_waits();

@@ -13,7 +13,7 @@ namespace regcache {
 // The counters under the cache's lock are written with add_alone, the others with add_relaxed. They order nothing.
 struct Statistics {
     Atomic<std::uint64_t> hits, misses, invalidations, evictions, overtaken, not_admitted; // under the cache's lock
-    Atomic<std::uint64_t> lost;                                                            // under the cache's lock
+    Atomic<std::uint64_t> lost, unconfirmed;                                               // under the cache's lock
     Atomic<std::uint64_t> events;                                                          // under the cache's lock
     Atomic<std::uint64_t> passed_through, refused_below, registrations, failed_deregistrations;
     Atomic<std::uint64_t> pinned_bytes;
@@ -30,6 +30,7 @@ struct StatisticsSnapshot {
     std::uint64_t uncacheable = 0;    // misses whose memory can't be watched
     std::uint64_t overtaken = 0;      // misses whose memory changed while it was registered, or just before
     std::uint64_t not_admitted = 0;   // misses that were not kept since a limit was reached
+    std::uint64_t unconfirmed = 0;    // misses while one change after the other was on its way
     std::uint64_t events = 0;         // VM events read
     std::uint64_t lost = 0;           // times that the queue had no room: everything counted as changed
     std::uint64_t confirm_waits = 0;  // times that a change on its way was waited for, by all caches of the process

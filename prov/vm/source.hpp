@@ -53,6 +53,14 @@ public:
     // may wait for the thread that reads events, which waits for nobody.
     virtual std::uint64_t position() noexcept = 0;
 
+    // The same for callers that can do without: false when one change after the other was on its way for some milliseconds.
+    // Threads that change watched memory all the time would keep position() waiting for as long as they do.
+    virtual bool try_position(std::uint64_t &position) noexcept
+    {
+        position = this->position();
+        return true;
+    }
+
     // How often position() had to wait for a change on its way.
     virtual std::uint64_t confirm_waits() const noexcept { return 0; }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <ctime>
 
@@ -25,6 +26,18 @@ void unregister(int uffd, Range range) noexcept
     uffdio_range pages{range.begin, range.size()};
     // Fails where nothing is mapped any more: then nothing is left to unregister.
     ioctl(uffd, UFFDIO_UNREGISTER, &pages);
+}
+
+// The reading thread needs a core; on a busy machine yielding alone may not give it one.
+constexpr unsigned kYields = 64;
+void pause(unsigned turn) noexcept
+{
+    if (turn < kYields) {
+        sched_yield();
+    } else {
+        const timespec rest{0, 50'000};
+        nanosleep(&rest, nullptr);
+    }
 }
 
 } // namespace
@@ -184,23 +197,47 @@ bool Userfaultfd::is_quiet() const noexcept
 
 std::uint64_t Userfaultfd::position() noexcept
 {
+    wait_until_quiet(UINT_MAX);
+    return read_word();
+}
+
+bool Userfaultfd::try_position(std::uint64_t &position) noexcept
+{
+    constexpr unsigned kTurns = kYields + 20;
+    if (!wait_until_quiet(kTurns))
+        return false;
+    position = read_word();
+    return true;
+}
+
+bool Userfaultfd::wait_until_quiet(unsigned most_turns) noexcept
+{
+    if (is_in_child_.load_relaxed() || is_quiet())
+        return true;
+    waits_.add_relaxed(1);
+    for (unsigned turn = 0; turn < most_turns; ++turn) {
+        pause(turn);
+        if (is_quiet())
+            return true;
+    }
+    return false;
+}
+
+// What had been read when the count was 0 is in the queue once the word isn't the same odd one any more, even if the next
+// events are being read by then.
+std::uint64_t Userfaultfd::read_word() noexcept
+{
+    if (is_in_child_.load_relaxed())
+        return 0;
+    const std::uint64_t word = word_.load_acquire(); // [word]
+    if (word % 2 == 0)
+        return word;
+    waits_.add_relaxed(1);
     for (unsigned turn = 0;; ++turn) {
-        if (is_in_child_.load_relaxed())
-            return 0;
-        if (is_quiet()) {
-            const std::uint64_t word = word_.load_acquire(); // [word]
-            if (word % 2 == 0)
-                return word;
-        }
-        if (turn == 0)
-            waits_.add_relaxed(1);
-        // The reading thread needs a core; on a busy machine yielding alone may not give it one.
-        if (turn < 64) {
-            sched_yield();
-        } else {
-            const timespec pause{0, 50'000};
-            nanosleep(&pause, nullptr);
-        }
+        pause(turn);
+        const std::uint64_t later = word_.load_acquire(); // [word]
+        if (later != word)
+            return later - later % 2;
     }
 }
 

@@ -27,7 +27,8 @@ namespace regcache {
 // An event reaches the kernel's queue late: after munmap has given the address up. What tells of it in time is the
 // kernel's count of changes in flight, which confirm() looks at: UFFDIO_WRITEPROTECT fails with EAGAIN while there are any
 // (fs/userfaultfd.c, mmap_changing). position() looks at the count first and at the word second: a change that was
-// counted no more has been read, and so has made the word odd.
+// counted no more has been read, and so has made the word odd. The count may not become 0 for as long as threads make one
+// change after the other; once it was, only the reading thread is waited for.
 class Userfaultfd final : public Source, private ForkListener {
 public:
     // Throws Error with the reason.
@@ -39,12 +40,15 @@ public:
     Watch watch(WatchedRange &watched) noexcept override;
     void unwatch(WatchedRange &watched) noexcept override;
     std::uint64_t position() noexcept override;
+    bool try_position(std::uint64_t &position) noexcept override;
     std::uint64_t confirm_waits() const noexcept override { return waits_.load_relaxed(); }
 
     // True when no change is in flight in the kernel. One system call, 0.3 us.
     bool is_quiet() const noexcept;
 
 private:
+    bool wait_until_quiet(unsigned most_turns) noexcept;
+    std::uint64_t read_word() noexcept;
     Watch register_pages(WatchedRange &watched) noexcept REGCACHE_REQUIRES(mutex_);
     Watch judge(Range range) const noexcept;
     void unregister_unwatched(Range range) noexcept REGCACHE_REQUIRES(mutex_);
