@@ -2,7 +2,7 @@
 // Does the pin provider misbehave as ordered, and count what happens?
 #include "support/fabric.hpp"
 #include "support/memory.hpp"
-#include "support/pin/pin.h"
+#include "support/pin/use.hpp"
 #include "support/skip.hpp"
 #include "support/watchdog.hpp"
 
@@ -23,25 +23,6 @@ using namespace regcache::test;
 
 namespace {
 
-const pin_ops *pin;
-
-void find_pin()
-{
-    pin = pin_find();
-    cr_assert(pin, "libfabric doesn't load libpin-fi.so from FI_PROVIDER_PATH");
-    char why[256];
-    if (pin->unusable(why, sizeof(why)))
-        skip(why);
-    pin->reset();
-}
-
-pin_counters count()
-{
-    pin_counters counters;
-    pin->counters(&counters);
-    return counters;
-}
-
 int reg_error(Card &card, const void *start, std::size_t len)
 {
     int error = 0;
@@ -51,7 +32,7 @@ int reg_error(Card &card, const void *start, std::size_t len)
 
 } // namespace
 
-TestSuite(pin_script, .init = find_pin);
+TestSuite(pin_script, .init = need_pin);
 
 Test(pin_script, refuses_the_ordered_registrations)
 {
@@ -70,10 +51,10 @@ Test(pin_script, refuses_the_ordered_registrations)
     pin->fail_register(&once);
     pin->fail_register(nullptr);
     cr_expect(reg_error(card, memory.data(), page_size()) == 0);
-    cr_expect(count().asked == 13);
-    cr_expect(count().refused == 4);
-    cr_expect(count().registered == 9);
-    cr_expect(count().deregistered == 9);
+    cr_expect(pin_count().asked == 13);
+    cr_expect(pin_count().refused == 4);
+    cr_expect(pin_count().registered == 9);
+    cr_expect(pin_count().deregistered == 9);
 }
 
 Test(pin_script, refuses_the_ordered_deregistration_and_keeps_the_region)
@@ -85,12 +66,12 @@ Test(pin_script, refuses_the_ordered_deregistration_and_keeps_the_region)
     const pin_rule rule{1, 0, FI_EBUSY};
     pin->fail_deregister(&rule);
     cr_expect(region.close() == -FI_EBUSY);
-    cr_expect(count().live == 1);
+    cr_expect(pin_count().live == 1);
     char byte = 0;
     cr_expect(pin->read(fi_mr_desc(region.get()), memory.data(), &byte, 1) == 1);
     cr_expect(region.close() == 0);
-    cr_expect(count().live == 0);
-    cr_expect(count().double_closes == 0);
+    cr_expect(pin_count().live == 0);
+    cr_expect(pin_count().double_closes == 0);
 }
 
 Test(pin_script, limits_count_and_bytes)
@@ -205,9 +186,9 @@ Test(pin_script, the_hook_may_change_memory_and_register)
     for (std::thread &thread : threads)
         thread.join();
     pin->hook(nullptr, nullptr);
-    cr_expect(count().live == 0);
-    cr_expect(count().refused == 0);
-    cr_expect(count().double_closes == 0);
+    cr_expect(pin_count().live == 0);
+    cr_expect(pin_count().refused == 0);
+    cr_expect(pin_count().double_closes == 0);
 }
 
 Test(pin_script, the_environment_orders_too)
@@ -261,7 +242,7 @@ Test(pin_script, a_forked_child_neither_registers_nor_unpins)
         const bool is_closed = region.close() == 0;
         char byte = 0;
         const bool is_unread = pin->read(desc, memory.data(), &byte, 1) < 0;
-        _exit(is_refused && is_closed && is_unread && count().calls_in_child == 2 ? 0 : 1);
+        _exit(is_refused && is_closed && is_unread && pin_count().calls_in_child == 2 ? 0 : 1);
     }
     int status = 0;
     cr_assert(waitpid(child, &status, 0) == child);
@@ -269,5 +250,5 @@ Test(pin_script, a_forked_child_neither_registers_nor_unpins)
     char byte = 0;
     cr_expect(pin->read(desc, memory.data(), &byte, 1) == 1);
     cr_expect(byte == 'A');
-    cr_expect(count().calls_in_child == 0);
+    cr_expect(pin_count().calls_in_child == 0);
 }

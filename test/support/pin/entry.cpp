@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <cinttypes>
+#include <cstdarg>
 #include <cstdio>
 
 namespace pin {
@@ -15,6 +16,7 @@ namespace pin {
 namespace {
 
 unsigned generation = 0;
+bool are_statistics_wanted = false;
 
 // The locks are taken over a fork, so that the child, where only one thread is left, finds them free.
 void before_fork()
@@ -39,7 +41,7 @@ void after_fork_in_child()
 
 void cleanup()
 {
-    if (is_set_parameter("stats")) {
+    if (are_statistics_wanted) {
         pin_counters now{};
         kPinOps.counters(&now);
         std::fprintf(stderr,
@@ -55,6 +57,16 @@ void cleanup()
 }
 
 } // namespace
+
+void warn(const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    std::fprintf(stderr, "pin: %s\n", line);
+}
 
 unsigned fork_generation() noexcept { return generation; }
 
@@ -109,6 +121,7 @@ FI_EXT_INI
     fi_param_define(&provider, "keys", FI_PARAM_STRING, "fresh (default) or lowest: a closed key is given out at once");
     fi_param_define(&provider, "demand_write", FI_PARAM_BOOL, "refuse read-only memory, whatever rights are asked");
     fi_param_define(&provider, "stats", FI_PARAM_BOOL, "print the counters when libfabric unloads pin");
+    pin::are_statistics_wanted = pin::is_set_parameter("stats"); // at the end parameters can't be read any more
     pthread_atfork(&pin::before_fork, &pin::after_fork_in_parent, &pin::after_fork_in_child);
     return &provider;
 }

@@ -6,6 +6,7 @@
 
 #include "domain.hpp"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -53,7 +54,7 @@ int wanted_mr_mode()
                 is_known = true;
             }
         if (!is_known)
-            FI_WARN(&provider, FI_LOG_CORE, "mr_mode: %s isn't a name of a mode; ignored\n", name.c_str());
+            warn("mr_mode: %s isn't a name of a mode; ignored", name.c_str());
     }
     return bits;
 }
@@ -195,7 +196,9 @@ int getinfo(std::uint32_t version, const char *, const char *, std::uint64_t, co
     try {
         std::string why;
         if (probe(why) != 0) {
-            FI_WARN(&provider, FI_LOG_CORE, "%s\n", why.c_str());
+            static std::atomic<bool> is_said{false};
+            if (!is_said.exchange(true))
+                warn("%s", why.c_str());
             return -FI_ENODATA;
         }
         const int mr_mode = agreed_mr_mode(version, hints);

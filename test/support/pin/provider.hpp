@@ -4,7 +4,6 @@
 
 #include "pin.h"
 
-#include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
 namespace pin {
@@ -18,6 +17,9 @@ extern fi_provider provider;
 const char *text_parameter(const char *parameter);
 std::uint64_t size_parameter(const char *parameter, std::uint64_t otherwise);
 bool is_set_parameter(const char *parameter);
+
+// One line on stderr, "pin: ...". Not through libfabric's log, which is silent unless FI_LOG_LEVEL is set.
+[[gnu::format(printf, 1, 2)]] void warn(const char *format, ...);
 
 int getinfo(std::uint32_t version, const char *node, const char *service, std::uint64_t flags, const fi_info *hints,
             fi_info **info);

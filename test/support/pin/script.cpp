@@ -54,7 +54,7 @@ void read_rule_of(const char *parameter, pin_rule &rule)
 {
     const char *text = text_parameter(parameter);
     if (text && !read_rule(text, rule))
-        FI_WARN(&provider, FI_LOG_CORE, "%s=%s isn't first[/every][:error], such as 3/5:EAGAIN; ignored\n", parameter, text);
+        warn("%s=%s isn't first[/every][:error], such as 3/5:EAGAIN; ignored", parameter, text);
 }
 
 } // namespace
@@ -70,7 +70,7 @@ Environment read_environment()
     if (keys && std::strcmp(keys, "lowest") == 0)
         found.keys = PIN_KEYS_LOWEST;
     else if (keys && std::strcmp(keys, "fresh") != 0)
-        FI_WARN(&provider, FI_LOG_CORE, "keys=%s is neither fresh nor lowest; ignored\n", keys);
+        warn("keys=%s is neither fresh nor lowest; ignored", keys);
     found.is_write_demanded = is_set_parameter("demand_write");
     return found;
 }
