@@ -62,6 +62,10 @@ public:
     // Forgets every region that nobody uses; when it returns, all of them are deregistered.
     void flush() noexcept;
 
+    // Ends it for good at the end of the process, while regions may be in use: its thread and its source. From then on
+    // acquire() keeps nothing and release() does nothing; what was registered stays with the lower provider.
+    void stop() noexcept;
+
     // Counts a request that was passed through without asking the cache.
     void count_passed_through() noexcept { statistics_.passed_through.add_relaxed(1); }
 
@@ -120,7 +124,7 @@ private:
     Atomic<unsigned> explained_{0u}; // bit for each Watch answer that has been logged
     Atomic<unsigned> ending_{0u};                // regions that threads are giving back at this moment
     Atomic<std::uint64_t> ended_{std::uint64_t{0}}; // regions given back so far
-    Atomic<bool> is_in_child_{false};
+    Atomic<bool> is_off_{false}; // in a forked child, or after stop()
     Keeper keeper_; // last: its thread uses all of the above
 };
 

@@ -18,15 +18,24 @@ Cache::Cache(const CacheOptions &options, std::shared_ptr<Source> source, Lower 
 Cache::~Cache()
 {
     remove_fork_listener(*this);
-    if (is_in_child_.load_relaxed())
+    if (is_off_.load_relaxed())
         return; // the registrations are the parent's
     keeper_.stop();
     flush();
 }
 
+void Cache::stop() noexcept
+{
+    if (is_off_.load_relaxed())
+        return;
+    is_off_.store_relaxed(true);
+    keeper_.stop();
+    source_->stop();
+}
+
 void Cache::flush() noexcept
 {
-    if (is_in_child_.load_relaxed())
+    if (is_off_.load_relaxed())
         return;
     RegionList dead;
     {
@@ -98,7 +107,7 @@ void Cache::after_fork_in_parent() noexcept
 
 void Cache::after_fork_in_child() noexcept
 {
-    is_in_child_.store_relaxed(true);
+    is_off_.store_relaxed(true);
     keeper_.forget();
     mutex_.unlock();
 }

@@ -7,7 +7,7 @@ namespace regcache {
 int Cache::acquire(const void *buffer, std::size_t bytes, Rights rights, Match match, Region **region) noexcept
 {
     const Range request = Range::of(buffer, bytes);
-    if (!is_in_child_.load_relaxed()) {
+    if (!is_off_.load_relaxed()) {
         // Asked before the lock is taken: a change that was finished when the caller came is told by it.
         std::uint64_t position = 0;
         const bool is_known = source_->try_position(position);
@@ -51,8 +51,8 @@ Region *Cache::find(Range request, Rights rights, Match match) noexcept
 
 void Cache::release(Region *region) noexcept
 {
-    if (is_in_child_.load_relaxed()) {
-        if (region->is_of_child)
+    if (is_off_.load_relaxed()) {
+        if (region->is_made_when_off)
             end(region);
         return;
     }

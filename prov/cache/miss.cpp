@@ -23,8 +23,8 @@ int Cache::miss(Range request, Rights rights, Match match, Region **result) noex
 
     // Taken before the range is watched: from the watch on, each change has an event behind it.
     const EventQueue::Cursor since = source_->end();
-    region->is_of_child = is_in_child_.load_relaxed();
-    const Watch answer = region->is_of_child || pages.is_empty() ? Watch::NoEvents : source_->watch(region->watched);
+    region->is_made_when_off = is_off_.load_relaxed();
+    const Watch answer = region->is_made_when_off || pages.is_empty() ? Watch::NoEvents : source_->watch(region->watched);
     if (answer != Watch::Watched) {
         region->watched.range = {};
         statistics_.uncacheable[static_cast<unsigned>(answer)].add_relaxed(1);
@@ -54,7 +54,7 @@ int Cache::register_below(Region &region) noexcept
         }
         statistics_.refused_below.add_relaxed(1);
         const bool is_full = error == -ENOMEM || error == -EAGAIN || error == -ENOSPC;
-        if (!is_full || is_in_child_.load_relaxed() || !evict_for_refusal())
+        if (!is_full || is_off_.load_relaxed() || !evict_for_refusal())
             return error;
     }
 }

@@ -30,7 +30,7 @@ struct Region {
     std::uint64_t last_use = 0;   // the cache's clock
     std::uint32_t users = 0;
     RegionState state = RegionState::Gone;
-    bool is_of_child = false;     // made by a forked child, which ends it itself
+    bool is_made_when_off = false; // by a forked child, which ends it itself
     IntervalNode<Region> in_index;
     ListNode<Region> in_list;
 };

@@ -196,12 +196,15 @@ void Domain::print_statistics() const noexcept
         print_statistics_line(name_, cache_->source().name(), cache_->statistics());
 }
 
-void Domain::print_statistics_of_open() noexcept
+void Domain::stop_all() noexcept
 {
     const std::lock_guard guard(open_domains_mutex);
-    for (const Domain *each = open_domains; each; each = each->next_)
-        if (each->generation_ == fork_generation())
+    for (const Domain *each = open_domains; each; each = each->next_) {
+        if (each->generation_ == fork_generation()) {
             each->print_statistics();
+            each->cache_->stop();
+        }
+    }
 }
 
 // FI_REG_MR makes registering asynchronous, with an event that names the lower object: not with a cache in between.

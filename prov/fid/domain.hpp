@@ -30,8 +30,9 @@ public:
 
     // Our object if `domain` is one, else nullptr.
     static Domain *of(fid_domain *domain) noexcept;
-    // Prints the statistics of the domains that are still open, at the end of the process.
-    static void print_statistics_of_open() noexcept;
+    // At the end of the process, before the library is unloaded: prints the statistics of the domains that are still open
+    // and ends their threads.
+    static void stop_all() noexcept;
 
     fid_domain *lower() const noexcept { return lower_.get(); }
     // The memory-registration mode that the lower provider is opened with when the application was handed `upper`.

@@ -26,7 +26,7 @@ int ask(std::uint32_t version, const char *node, const char *service, std::uint6
 {
     fi_info *infos = nullptr;
     is_asking = true;
-    const int error = fi_getinfo(version, node, service, flags | kHidden, hints, &infos);
+    const int error = fi_getinfo(version, node, service, flags, hints, &infos);
     is_asking = false;
     found.reset(infos);
     return error;
@@ -56,8 +56,8 @@ bool is_core(std::string_view name) noexcept
            !is_same_name(name, kProviderName) && name.find(';') == std::string_view::npos;
 }
 
-// The core providers of this libfabric, in its order of preference. Some would not be listed if only core providers were
-// asked for: those over which nothing is to be layered by chance.
+// The core providers of this libfabric, in its order of preference. With this flag alone libfabric asks none of them, so that
+// those that answer only when they are named are listed too.
 std::vector<std::string> core_providers(std::uint32_t version)
 {
     InfoPtr found;
@@ -159,7 +159,7 @@ InfoPtr ask_lower(const std::string &lower, std::uint32_t version, const char *n
     if (asked->domain_attr)
         asked->domain_attr->threading = FI_THREAD_SAFE;
     InfoPtr found;
-    if (ask(version, node, service, flags | kCoreOnly, asked.get(), found) != 0)
+    if (ask(version, node, service, flags | kCoreOnly | kHidden, asked.get(), found) != 0)
         return {};
     constexpr int kOldModes = FI_MR_BASIC | FI_MR_SCALABLE;
     const bool allows_prov_key = hints && hints->domain_attr && (hints->domain_attr->mr_mode & kOldModes) == 0 &&

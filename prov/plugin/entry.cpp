@@ -49,10 +49,10 @@ int open_fabric(fi_fabric_attr *attr, fid_fabric **fabric, void *context)
     }
 }
 
-// libfabric calls this at the end of the process; domains may be open still.
+// libfabric calls this at the end of the process and then unloads us; domains may be open still, and their threads run.
 void clean_up()
 {
-    Domain::print_statistics_of_open();
+    Domain::stop_all();
     log_through(nullptr);
 }
 

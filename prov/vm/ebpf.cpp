@@ -40,7 +40,7 @@ Ebpf::~Ebpf()
 
 Watch Ebpf::watch(WatchedRange &watched) noexcept
 {
-    if (is_in_child_.load_relaxed())
+    if (is_off_.load_relaxed())
         return Watch::NoEvents;
     queue_->watch(watched.range);
     return Watch::Watched;
@@ -48,25 +48,25 @@ Watch Ebpf::watch(WatchedRange &watched) noexcept
 
 void Ebpf::unwatch(WatchedRange &watched) noexcept
 {
-    if (!is_in_child_.load_relaxed())
+    if (!is_off_.load_relaxed())
         queue_->unwatch(watched.range);
 }
 
 std::uint64_t Ebpf::position() noexcept
 {
-    return is_in_child_.load_relaxed() ? 0 : queue_->head();
+    return is_off_.load_relaxed() ? 0 : queue_->head();
 }
 
 EventQueue::Next Ebpf::next(EventQueue::Cursor &cursor, Event &event) const noexcept
 {
-    return is_in_child_.load_relaxed() ? EventQueue::Next::Empty : queue_->next(cursor, event);
+    return is_off_.load_relaxed() ? EventQueue::Next::Empty : queue_->next(cursor, event);
 }
 
 // The queue isn't mapped in the child (MADV_DONTFORK), and the child's own changes aren't told. The descriptors would keep
 // the program attached and the service believing that the parent lives.
 void Ebpf::after_fork_in_child() noexcept
 {
-    is_in_child_.store_relaxed(true);
+    is_off_.store_relaxed(true);
     queue_->forget();
     for (Fd &fd : held_)
         fd.close();

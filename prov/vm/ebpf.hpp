@@ -26,7 +26,7 @@ public:
     Watch watch(WatchedRange &watched) noexcept override;
     void unwatch(WatchedRange &watched) noexcept override;
     std::uint64_t position() noexcept override;
-    EventQueue::Cursor end() const noexcept override { return is_in_child_.load_relaxed() ? 0 : queue_->head(); }
+    EventQueue::Cursor end() const noexcept override { return is_off_.load_relaxed() ? 0 : queue_->head(); }
     EventQueue::Next next(EventQueue::Cursor &cursor, Event &event) const noexcept override;
     unsigned look_every_ms() const noexcept override { return 200; }
 
@@ -38,7 +38,7 @@ private:
     std::unique_ptr<EbpfProgram> program_; // where no service gave the queue
     std::vector<Fd> held_;                 // what keeps the service's program attached, and the connection to it
     std::optional<EbpfQueue> queue_;
-    Atomic<bool> is_in_child_{false};
+    Atomic<bool> is_off_{false};
 };
 
 } // namespace regcache

@@ -61,6 +61,10 @@ public:
         return true;
     }
 
+    // Ends it for good while regions may still be watched, at the end of the process: nothing is watched any more, and
+    // watch() answers NoEvents. No other call may be under way.
+    virtual void stop() noexcept {}
+
     // How often position() had to wait for a change on its way.
     virtual std::uint64_t confirm_waits() const noexcept { return 0; }
 

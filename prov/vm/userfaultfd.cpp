@@ -61,8 +61,14 @@ Userfaultfd::Userfaultfd(bool watches_shared)
 Userfaultfd::~Userfaultfd()
 {
     remove_fork_listener(*this);
-    if (is_in_child_.load_relaxed())
+    stop();
+}
+
+void Userfaultfd::stop() noexcept
+{
+    if (is_off_.load_relaxed())
         return;
+    is_off_.store_relaxed(true);
     {
         const LockGuard guard(mutex_);
         // A forked child that keeps the descriptor would block whoever unmaps what is still registered.
@@ -70,6 +76,7 @@ Userfaultfd::~Userfaultfd()
         unregister_everything();
     }
     stop_reader();
+    uffd_.close();
 }
 
 void Userfaultfd::stop_reader() noexcept
@@ -82,7 +89,7 @@ void Userfaultfd::stop_reader() noexcept
 
 Watch Userfaultfd::watch(WatchedRange &watched) noexcept
 {
-    if (is_in_child_.load_relaxed())
+    if (is_off_.load_relaxed())
         return Watch::NoEvents;
     const LockGuard guard(mutex_);
     tidy_moved();
@@ -100,7 +107,7 @@ Watch Userfaultfd::watch(WatchedRange &watched) noexcept
 
 void Userfaultfd::unwatch(WatchedRange &watched) noexcept
 {
-    if (is_in_child_.load_relaxed())
+    if (is_off_.load_relaxed())
         return;
     const LockGuard guard(mutex_);
     tidy_moved();
@@ -197,7 +204,8 @@ bool Userfaultfd::is_quiet() const noexcept
 
 std::uint64_t Userfaultfd::position() noexcept
 {
-    wait_until_quiet(UINT_MAX);
+    while (!wait_until_quiet(UINT_MAX)) {
+    }
     return read_word();
 }
 
@@ -212,7 +220,7 @@ bool Userfaultfd::try_position(std::uint64_t &position) noexcept
 
 bool Userfaultfd::wait_until_quiet(unsigned most_turns) noexcept
 {
-    if (is_in_child_.load_relaxed() || is_quiet())
+    if (is_off_.load_relaxed() || is_quiet())
         return true;
     waits_.add_relaxed(1);
     for (unsigned turn = 0; turn < most_turns; ++turn) {
@@ -227,7 +235,7 @@ bool Userfaultfd::wait_until_quiet(unsigned most_turns) noexcept
 // events are being read by then.
 std::uint64_t Userfaultfd::read_word() noexcept
 {
-    if (is_in_child_.load_relaxed())
+    if (is_off_.load_relaxed())
         return 0;
     const std::uint64_t word = word_.load_acquire(); // [word]
     if (word % 2 == 0)
@@ -254,7 +262,7 @@ void Userfaultfd::after_fork_in_parent() noexcept
 // The child's memory isn't registered, but its descriptors would keep the parent's userfaultfd alive.
 void Userfaultfd::after_fork_in_child() noexcept
 {
-    is_in_child_.store_relaxed(true);
+    is_off_.store_relaxed(true);
     reader_.forget();
     uffd_.close();
     stop_.close();

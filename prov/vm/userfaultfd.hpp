@@ -37,6 +37,7 @@ public:
     ~Userfaultfd() override;
 
     const char *name() const noexcept override { return "userfaultfd"; }
+    void stop() noexcept override;
     Watch watch(WatchedRange &watched) noexcept override;
     void unwatch(WatchedRange &watched) noexcept override;
     std::uint64_t position() noexcept override;
@@ -67,7 +68,7 @@ private:
     MappingReader mappings_;
     Atomic<std::uint64_t> word_{std::uint64_t{0}}; // [word]
     Atomic<std::uint64_t> waits_{std::uint64_t{0}};
-    Atomic<bool> is_in_child_{false};
+    Atomic<bool> is_off_{false}; // in a forked child, or after stop()
 
     Mutex mutex_{Rank::Watches};
     IntervalTree<WatchedRange> watched_ REGCACHE_GUARDED_BY(mutex_);
