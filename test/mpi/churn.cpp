@@ -6,6 +6,7 @@
 #include <mpi.h>
 
 #include <getopt.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -271,6 +272,11 @@ int main(int argc, char **argv)
     int rank = 0, ranks = 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    // Open MPI keeps malloc from giving memory back, for the sake of caches that would not notice. Here it is to come and go.
+    if (options.buffers == Buffers::Freed) {
+        mallopt(M_MMAP_MAX, 65536);
+        mallopt(M_MMAP_THRESHOLD, 32 << 10);
+    }
     const Sum mine = Churn(options).run();
     unsigned long long own[3] = {mine.messages, mine.bytes, mine.wrong}, all[3] = {};
     MPI_Allreduce(own, all, 3, MPI_UNSIGNED_LONG_LONG, MPI_SUM, MPI_COMM_WORLD);
