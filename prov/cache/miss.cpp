@@ -49,7 +49,9 @@ int Cache::register_below(Region &region) noexcept
         const int error = lower_.register_range(region.range, region.rights, &region.registration);
         if (error == 0) {
             statistics_.registrations.add_relaxed(1);
-            statistics_.pinned_bytes.add_relaxed(region.range.size());
+            const std::uint64_t pinned = statistics_.pinned_bytes.add_relaxed(region.range.size()) + region.range.size();
+            if (pinned > statistics_.most_pinned_bytes.load_relaxed())
+                statistics_.most_pinned_bytes.store_relaxed(pinned);
             return 0;
         }
         statistics_.refused_below.add_relaxed(1);

@@ -23,6 +23,7 @@ StatisticsSnapshot Cache::statistics() const noexcept
     now.refused_below = statistics_.refused_below.load_relaxed();
     now.failed_deregistrations = statistics_.failed_deregistrations.load_relaxed();
     now.pinned_bytes = statistics_.pinned_bytes.load_relaxed();
+    now.most_pinned_bytes = statistics_.most_pinned_bytes.load_relaxed();
     for (unsigned i = 0; i < kWatchAnswers; ++i) {
         now.uncacheable_by_reason[i] = statistics_.uncacheable[i].load_relaxed();
         now.uncacheable += now.uncacheable_by_reason[i];

@@ -17,6 +17,7 @@ struct Statistics {
     Atomic<std::uint64_t> events;                                                          // under the cache's lock
     Atomic<std::uint64_t> passed_through, refused_below, registrations, failed_deregistrations;
     Atomic<std::uint64_t> pinned_bytes;
+    Atomic<std::uint64_t> most_pinned_bytes; // may miss a peak that two threads make together
     std::array<Atomic<std::uint64_t>, kWatchAnswers> uncacheable; // by Watch answer
 };
 
@@ -38,6 +39,7 @@ struct StatisticsSnapshot {
     std::uint64_t refused_below = 0;  // registrations that the lower provider refused
     std::uint64_t failed_deregistrations = 0;
     std::uint64_t pinned_bytes = 0; // in registrations made through the cache that are not ended yet
+    std::uint64_t most_pinned_bytes = 0; // the most of it so far
     std::array<std::uint64_t, kWatchAnswers> uncacheable_by_reason{};
 };
 

@@ -24,11 +24,12 @@ void print_statistics_line(const std::string &domain, const char *source, const 
         ", \"misses\": %" PRIu64 ", \"passed_through\": %" PRIu64 ", \"uncacheable\": %" PRIu64 ", \"overtaken\": %" PRIu64
         ", \"not_admitted\": %" PRIu64 ", \"invalidations\": %" PRIu64 ", \"evictions\": %" PRIu64 ", \"events\": %" PRIu64
         ", \"lost\": %" PRIu64 ", \"confirm_waits\": %" PRIu64 ", \"registrations\": %" PRIu64 ", \"refused\": %" PRIu64
-        ", \"failed_deregistrations\": %" PRIu64 ", \"pinned_bytes\": %" PRIu64 "}\n",
+        ", \"failed_deregistrations\": %" PRIu64 ", \"pinned_bytes\": %" PRIu64 ", \"most_pinned_bytes\": %" PRIu64
+        ", \"unconfirmed\": %" PRIu64 "}\n",
         name, source, numbers.asked, numbers.hits, numbers.misses, numbers.passed_through, numbers.uncacheable,
         numbers.overtaken, numbers.not_admitted, numbers.invalidations, numbers.evictions, numbers.events, numbers.lost,
         numbers.confirm_waits, numbers.registrations, numbers.refused_below, numbers.failed_deregistrations,
-        numbers.pinned_bytes);
+        numbers.pinned_bytes, numbers.most_pinned_bytes, numbers.unconfirmed);
     if (bytes > 0 && ::write(STDERR_FILENO, line, static_cast<std::size_t>(bytes)) < 0) {
         // Nobody listens.
     }
