@@ -21,6 +21,8 @@ constexpr std::uint64_t kHidden = std::uint64_t{1} << 60; // also those that FI_
 // Asking libfabric for lower providers makes it ask us: that question isn't ours to answer.
 thread_local bool is_asking = false;
 
+constexpr int kOldModes = FI_MR_BASIC | FI_MR_SCALABLE;
+
 int ask(std::uint32_t version, const char *node, const char *service, std::uint64_t flags, const fi_info *hints,
         InfoPtr &found) noexcept
 {
@@ -96,14 +98,22 @@ std::vector<std::string> wanted_providers(const Parameters &parameters, std::uin
     return wanted;
 }
 
+// Hints that name no wish stand for anything, where empty ones would refuse every mode that a provider needs.
+InfoPtr no_wish()
+{
+    InfoPtr hints(fi_allocinfo());
+    if (!hints)
+        throw std::bad_alloc();
+    hints->mode = hints->domain_attr->mode = ~std::uint64_t{0};
+    hints->domain_attr->mr_mode = ~kOldModes;
+    return hints;
+}
+
 // What the lower provider is asked instead. Empty when the hints mean another one.
 InfoPtr hints_for(const std::string &lower, const fi_info *hints)
 {
-    InfoPtr asked(hints ? fi_dupinfo(hints) : fi_allocinfo());
-    if (!asked)
-        throw std::bad_alloc();
+    InfoPtr asked = hints ? info_for_lower(*hints) : no_wish();
     if (hints) {
-        asked = info_for_lower(*hints);
         if (hints->fabric_attr && hints->fabric_attr->name) {
             const LowerName name = lower_name(hints->fabric_attr->name);
             if (!is_same_name(name.provider, lower))
@@ -141,7 +151,6 @@ InfoPtr adopt(const std::string &lower, InfoPtr found, bool allows_prov_key)
         std::free(each->fabric_attr->prov_name);
         each->fabric_attr->prov_name = nullptr; // libfabric fills it in
         each->fabric_attr->prov_version = 0;
-        constexpr int kOldModes = FI_MR_BASIC | FI_MR_SCALABLE;
         if (allows_prov_key && (each->domain_attr->mr_mode & kOldModes) == 0)
             each->domain_attr->mr_mode |= FI_MR_PROV_KEY; // then keys are ours to choose, and regions can be shared
         *end = each;
@@ -161,9 +170,9 @@ InfoPtr ask_lower(const std::string &lower, std::uint32_t version, const char *n
     InfoPtr found;
     if (ask(version, node, service, flags | kCoreOnly | kHidden, asked.get(), found) != 0)
         return {};
-    constexpr int kOldModes = FI_MR_BASIC | FI_MR_SCALABLE;
-    const bool allows_prov_key = hints && hints->domain_attr && (hints->domain_attr->mr_mode & kOldModes) == 0 &&
-                                 (hints->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0;
+    // Without hints, or without those for domains, every mode is allowed.
+    const int allowed = hints && hints->domain_attr ? hints->domain_attr->mr_mode : FI_MR_PROV_KEY;
+    const bool allows_prov_key = (allowed & kOldModes) == 0 && (allowed & FI_MR_PROV_KEY) != 0;
     return adopt(lower, std::move(found), allows_prov_key);
 }
 
