@@ -201,7 +201,7 @@ int discover(fi_provider &provider, std::uint32_t version, const char *node, con
         *infos = first;
         return first ? 0 : -FI_ENODATA;
     } catch (const Error &error) {
-        log(LogLevel::Warning, "%s", error.what());
+        warn_once(error.what());
         return -error.code();
     } catch (...) {
         return code_of_exception();

@@ -6,7 +6,6 @@
 #include "ofi/provider_log.hpp"
 #include "plugin/discovery.hpp"
 #include "plugin/parameters.hpp"
-#include "sys/log.hpp"
 
 #include <rdma/providers/fi_prov.h>
 
@@ -42,7 +41,7 @@ int open_fabric(fi_fabric_attr *attr, fid_fabric **fabric, void *context)
         *fabric = new Fabric(*attr, read_parameters(provider).settings, context);
         return 0;
     } catch (const Error &error) {
-        log(LogLevel::Warning, "%s", error.what());
+        warn_once(error.what());
         return -error.code();
     } catch (...) {
         return code_of_exception();

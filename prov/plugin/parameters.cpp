@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 
 namespace regcache {
@@ -69,8 +71,7 @@ bool is_second(fi_provider &provider, const Parameter &parameter, const char *fi
         return false;
     if (is_same_name(*value, second))
         return true;
-    log(LogLevel::Warning, "%s; %s is taken",
-        complaint(parameter, *value, std::string("it is ") + first + " or " + second).c_str(), first);
+    warn_once(complaint(parameter, *value, std::string("it is ") + first + " or " + second) + "; " + first + " is taken");
     return false;
 }
 
@@ -94,8 +95,8 @@ std::optional<std::size_t> number_of(fi_provider &provider, const Parameter &par
     const bool is_digit = std::isdigit(static_cast<unsigned char>((*value)[0])) != 0;
     if (is_digit && errno == 0 && *end == '\0' && number <= (std::numeric_limits<std::size_t>::max() >> shift))
         return static_cast<std::size_t>(number) << shift;
-    log(LogLevel::Warning, "%s; the default is taken",
-        complaint(parameter, *value, has_suffix ? "it is a number, perhaps with K, M, G or T" : "it is a number").c_str());
+    warn_once(complaint(parameter, *value, has_suffix ? "it is a number, perhaps with K, M, G or T" : "it is a number") +
+              "; the default is taken");
     return std::nullopt;
 }
 
@@ -120,6 +121,18 @@ void define_parameters(const fi_provider &provider) noexcept
 {
     for (const Parameter *parameter : kAll)
         fi_param_define(&provider, parameter->name, FI_PARAM_STRING, "%s", parameter->help);
+}
+
+void warn_once(const std::string &line)
+{
+    static std::mutex mutex;
+    static std::set<std::string> written;
+    {
+        const std::lock_guard guard(mutex);
+        if (!written.insert(line).second)
+            return;
+    }
+    log(LogLevel::Warning, "%s", line.c_str());
 }
 
 Parameters read_parameters(fi_provider &provider)
