@@ -82,11 +82,12 @@ int Domain::bind(struct fid *other, std::uint64_t flags)
 {
     if (!objects().is_mine(other, &Eq::is_class))
         return -FI_EINVAL;
+    if ((flags & FI_REG_MR) == 0)
+        return 0; // domains have no other events
     if (mr_events_)
         return -FI_EINVAL;
     objects().hold(other);
-    if ((flags & FI_REG_MR) != 0)
-        mr_events_ = object_of<Eq>(other);
+    mr_events_ = object_of<Eq>(other);
     return 0;
 }
 
