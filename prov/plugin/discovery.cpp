@@ -134,9 +134,13 @@ InfoPtr hints_for(const std::string &lower, const fi_info *hints)
 }
 
 // Makes the lower provider's answers ours, in place: a copy would lose what a newer libfabric appended to the structures.
-// Takes out those that can't be served, and gives the others.
-InfoPtr adopt(const std::string &lower, InfoPtr found, bool allows_prov_key)
+// Takes out those that can't be served, and gives the others. `hints` are the application's, or nullptr.
+InfoPtr adopt(const std::string &lower, InfoPtr found, const fi_info *hints)
 {
+    // Without hints, or without those for domains, every mode is allowed.
+    const int allowed = hints && hints->domain_attr ? hints->domain_attr->mr_mode : FI_MR_PROV_KEY;
+    const bool allows_prov_key = (allowed & kOldModes) == 0 && (allowed & FI_MR_PROV_KEY) != 0;
+
     fi_info *first = nullptr, **end = &first;
     for (fi_info *each = found.release(), *next; each; each = next) {
         next = each->next;
@@ -151,6 +155,9 @@ InfoPtr adopt(const std::string &lower, InfoPtr found, bool allows_prov_key)
         std::free(each->fabric_attr->prov_name);
         each->fabric_attr->prov_name = nullptr; // libfabric fills it in
         each->fabric_attr->prov_version = 0;
+        // Lower objects that are open may be named there; used by the application they would go round the cache.
+        each->fabric_attr->fabric = hints && hints->fabric_attr ? hints->fabric_attr->fabric : nullptr;
+        each->domain_attr->domain = hints && hints->domain_attr ? hints->domain_attr->domain : nullptr;
         if (allows_prov_key && (each->domain_attr->mr_mode & kOldModes) == 0)
             each->domain_attr->mr_mode |= FI_MR_PROV_KEY; // then keys are ours to choose, and regions can be shared
         *end = each;
@@ -170,10 +177,7 @@ InfoPtr ask_lower(const std::string &lower, std::uint32_t version, const char *n
     InfoPtr found;
     if (ask(version, node, service, flags | kCoreOnly | kHidden, asked.get(), found) != 0)
         return {};
-    // Without hints, or without those for domains, every mode is allowed.
-    const int allowed = hints && hints->domain_attr ? hints->domain_attr->mr_mode : FI_MR_PROV_KEY;
-    const bool allows_prov_key = (allowed & kOldModes) == 0 && (allowed & FI_MR_PROV_KEY) != 0;
-    return adopt(lower, std::move(found), allows_prov_key);
+    return adopt(lower, std::move(found), hints);
 }
 
 } // namespace

@@ -80,7 +80,7 @@ using Names = std::vector<std::string>;
 
 } // namespace
 
-TestSuite(lowers);
+TestSuite(lowers, .init = show_warnings);
 
 Test(lowers, every_core_provider_that_answers_is_offered)
 {

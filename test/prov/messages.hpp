@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the provider tells its user: the lines that it writes to libfabric's log and to standard error. To be included by the
-// test program's one source file, for libfabric reads FI_LOG_LEVEL at its first call.
+// What the provider tells its user: the lines that it writes to libfabric's log and to standard error.
 #pragma once
 
 #include <sys/mman.h>
@@ -15,8 +14,8 @@
 
 namespace regcache::test {
 
-// Warnings are shown, whoever runs the test.
-inline const int shows_warnings = setenv("FI_LOG_LEVEL", "warn", 1);
+// Makes libfabric write warnings; before its first call, which is in need_pin() too.
+inline void show_warnings() { setenv("FI_LOG_LEVEL", "warn", 1); }
 
 // Standard error goes into memory as long as the object lives, and then where it went before; but for libfabric's own lines,
 // one for each provider that doesn't answer.
