@@ -3,8 +3,7 @@
 // the kernel has, fills again, registers again and looks through the card. What sabotaged.cpp finds with a source that
 // tells nothing shows that this would see it. A program that is linked statically can't load providers; its way of
 // unmapping, the system call itself, is among the changes.
-#include "prov/changes.hpp"
-#include "prov/over_pin.hpp"
+#include "prov/same_address.hpp"
 #include "prov/variable.hpp"
 #include "support/watchdog.hpp"
 
@@ -40,16 +39,8 @@ Test(stale, never_after_an_address_was_mapped_again)
     const Watchdog watchdog("mapping an address again");
     const int rounds = sanitizer() ? 1000 : 10'000;
     Card card(over_pin());
-    Mapping memory(Kind::Private, 2 * page_size());
-    char *const start = memory.data();
-    for (int round = 0; round < rounds; ++round) {
-        const char letter = static_cast<char>('A' + round % 26);
-        memory.fill(letter);
-        const Region region = card.reg(start, memory.size());
-        cr_assert(is_seen(region, start, memory.size(), letter), "round %d", round);
-        memory.unmap();
-        memory = Mapping(Kind::Private, 2 * page_size(), start);
-    }
+    const int wrong = stale_rounds_of_one_thread(card, rounds);
+    cr_expect(wrong == 0, "%d rounds saw old pages", wrong);
     cr_expect(registered() >= static_cast<std::uint64_t>(rounds));
 }
 
