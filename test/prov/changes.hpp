@@ -32,6 +32,12 @@ inline bool replace_by_unmapping(char *start, std::size_t bytes)
     return munmap(start, bytes) == 0 && map_at(start, bytes);
 }
 
+// At once, so that no other thread can be given the address in between.
+inline bool replace_in_place(char *start, std::size_t bytes)
+{
+    return mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start;
+}
+
 struct Change {
     const char *name;
     bool (*make)(char *start, std::size_t bytes); // false when this kernel hasn't got it
@@ -44,10 +50,7 @@ inline std::vector<Change> private_changes()
         {"munmap", replace_by_unmapping},
         {"the system call munmap itself",
          [](char *start, std::size_t bytes) { return syscall(SYS_munmap, start, bytes) == 0 && map_at(start, bytes); }},
-        {"mmap(MAP_FIXED)",
-         [](char *start, std::size_t bytes) {
-             return mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start;
-         }},
+        {"mmap(MAP_FIXED)", replace_in_place},
         {"mmap(MAP_FIXED) of a shared mapping",
          [](char *start, std::size_t bytes) {
              return mmap(start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start;
