@@ -4,6 +4,7 @@
 // pins. The control does the same over a source that doesn't confirm, and must find old pages.
 #include "stress/pinning_lower.hpp"
 #include "stress/unconfirmed.hpp"
+#include "support/skip.hpp"
 #include "support/watchdog.hpp"
 
 #include "cache/cache.hpp"
@@ -244,6 +245,8 @@ void print(const char *what, const Reuse &reuse)
 int main(int argc, char **argv)
 {
     const Options options = read_options("reuse", argc, argv);
+    // Address space is given away and taken again at a chosen place: a sanitizer's run time maps memory of its own there.
+    regcache::test::skip_program_under_sanitizer("its run time takes the addresses that this test gives away");
     PinningLower::probe_or_skip();
     const Watchdog watchdog("reuse", options.is_long ? 290 : 120);
     Failures failures;
