@@ -85,6 +85,7 @@ private:
     void insert(Region &region, Match match, EventQueue::Cursor since) noexcept;
     bool was_overtaken(Range watched, EventQueue::Cursor since) noexcept REGCACHE_REQUIRES(mutex_);
     void explain_uncached(Watch answer, Range range) noexcept;
+    void explain_too_large(Range range) noexcept;
     // invalidate.cpp
     void drain() noexcept REGCACHE_REQUIRES(mutex_);
     void invalidate(Range range) noexcept REGCACHE_REQUIRES(mutex_);
@@ -121,7 +122,7 @@ private:
     std::uint32_t misses_when_full_ REGCACHE_GUARDED_BY(mutex_) = 0;
 
     Statistics statistics_;
-    Atomic<unsigned> explained_{0u}; // bit for each Watch answer that has been logged
+    Atomic<unsigned> explained_{0u}; // bit for each Watch answer that has been logged, and one for size
     Atomic<unsigned> ending_{0u};                // regions that threads are giving back at this moment
     Atomic<std::uint64_t> ended_{std::uint64_t{0}}; // regions given back so far
     Atomic<bool> is_off_{false}; // in a forked child, or after stop()

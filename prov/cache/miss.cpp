@@ -64,6 +64,8 @@ int Cache::register_below(Region &region) noexcept
 // Puts a registration into the index unless its memory changed while it was made.
 void Cache::insert(Region &region, Match match, EventQueue::Cursor since) noexcept
 {
+    if (region.range.size() > options_.limits.max_bytes)
+        explain_too_large(region.range);
     RegionList victims;
     {
         const LockGuard guard(mutex_);
@@ -118,6 +120,15 @@ void Cache::explain_uncached(Watch answer, Range range) noexcept
         return;
     log(LogLevel::Warning, "%s: memory at %#zx, %zu bytes, isn't cached: %s (said once)", options_.name, range.begin,
         range.size(), describe(answer));
+}
+
+void Cache::explain_too_large(Range range) noexcept
+{
+    constexpr unsigned bit = 1u << kWatchAnswers;
+    if ((explained_.or_relaxed(bit) & bit) == 0)
+        log(LogLevel::Warning, "%s: memory at %#zx, %zu bytes, isn't cached: the cache holds at most %zu bytes; raise "
+                               "FI_REGCACHE_MAX_SIZE, or what the process may lock (said once)",
+            options_.name, range.begin, range.size(), options_.limits.max_bytes);
 }
 
 } // namespace regcache

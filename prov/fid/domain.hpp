@@ -71,7 +71,8 @@ public:
     int query_collective(fi_collective_op operation, fi_collective_attr *attr, std::uint64_t flags) noexcept;
 
 private:
-    bool may_cache(std::uint64_t access, std::uint64_t offset, std::uint64_t flags) const noexcept;
+    bool may_cache(std::uint64_t access, std::uint64_t offset, std::uint64_t flags) noexcept;
+    void explain_once(unsigned reason, const char *what) noexcept;
     int register_cached(const void *buffer, std::size_t bytes, std::uint64_t access, std::uint64_t requested_key,
                         void *context, fid_mr **region) noexcept;
     int pass_through(const fi_mr_attr &attr, std::uint64_t flags, fid_mr **region) noexcept;
@@ -90,6 +91,7 @@ private:
     Registrar registrar_;
     std::unique_ptr<Cache> cache_;
     Atomic<int> handles_{0};
+    Atomic<unsigned> explained_{0u}; // bit for each reason that has been logged
     Domain *previous_ = nullptr; // the list of open domains
     Domain *next_ = nullptr;
 };

@@ -2,6 +2,7 @@
 // Which registrations may be shared, and what becomes of each.
 #include "fid/domain.hpp"
 #include "fid/mr.hpp"
+#include "sys/log.hpp"
 
 #include <rdma/fi_errno.h>
 
@@ -11,6 +12,9 @@ namespace regcache {
 namespace {
 
 constexpr std::uint64_t kRemote = FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+// Why requests aren't cached that a program may make all the time.
+constexpr unsigned kOneHandle = 1, kKeys = 2, kDevice = 4;
 
 } // namespace
 
@@ -51,15 +55,32 @@ int Domain::regattr(const fi_mr_attr *attr, std::uint64_t flags, fid_mr **region
     if (is_plain && may_cache(attr->access, attr->offset, flags))
         return register_cached(attr->mr_iov[0].iov_base, attr->mr_iov[0].iov_len, attr->access, attr->requested_key,
                                attr->context, region);
+    if (is_on_device)
+        explain_once(kDevice, "memory of devices isn't cached");
     return pass_through(*attr, flags, region);
 }
 
-bool Domain::may_cache(std::uint64_t access, std::uint64_t offset, std::uint64_t flags) const noexcept
+bool Domain::may_cache(std::uint64_t access, std::uint64_t offset, std::uint64_t flags) noexcept
 {
-    if (flags != 0 || offset != 0 || !may_cache_any_)
+    if (!may_cache_any_) {
+        explain_once(kOneHandle, "memory isn't cached, since the lower provider's regions are bound or refreshed one by one "
+                                 "(FI_MR_ENDPOINT, FI_MR_RMA_EVENT, FI_MR_COLLECTIVE or FI_MR_MMU_NOTIFY)");
+        return false;
+    }
+    if (flags != 0 || offset != 0)
         return false;
     // A key that the application insists on names one registration.
-    return keys_ != Registrar::Keys::OursBesideApp || (access & kRemote) == 0;
+    if (keys_ != Registrar::Keys::OursBesideApp || (access & kRemote) == 0)
+        return true;
+    explain_once(kKeys, "memory with remote access isn't cached, since the application chooses the keys (it doesn't allow "
+                        "FI_MR_PROV_KEY)");
+    return false;
+}
+
+void Domain::explain_once(unsigned reason, const char *what) noexcept
+{
+    if ((explained_.load_relaxed() & reason) == 0 && (explained_.or_relaxed(reason) & reason) == 0)
+        log(LogLevel::Warning, "%s: %s (said once)", name_.c_str(), what);
 }
 
 int Domain::register_cached(const void *buffer, std::size_t bytes, std::uint64_t access, std::uint64_t requested_key,

@@ -24,7 +24,7 @@ void log(LogLevel level, const char *format, ...) noexcept
     const LogSink to = sink.load_relaxed();
     if (!to)
         return;
-    char line[512];
+    char line[1024]; // why none of the sources starts
     va_list arguments;
     va_start(arguments, format);
     std::vsnprintf(line, sizeof line, format, arguments);
