@@ -22,9 +22,9 @@ esac
 
 # The calls of the thread that makes the pairs, between its two marks. The cache's own threads sleep beside it. A call that
 # another thread's interrupts in the trace has a second line.
-awk '/ getpgid\(-1\)/ { thread = $1; is_between = !is_between; next }
+awk '/ getpgid\(-1/ { thread = $1; is_between = !is_between; next }
     is_between && $1 == thread && $2 != "<..." { sub(/\(.*/, "", $2); print $2 }' trace >calls
-[ "$(grep -c ' getpgid(-1)' trace)" = 2 ] || fail "the marks aren't in the trace"
+[ "$(grep -c ' getpgid(-1' trace)" = 2 ] || fail "the marks aren't in the trace"
 sort calls | uniq -c
 others=$(grep -cv '^ioctl$' calls)
 [ "$others" = 0 ] || fail "$others other system calls in $count pairs"
