@@ -2,6 +2,7 @@
 // What a program can do to its mappings, with other pages at the same address afterwards. Registers nothing.
 #pragma once
 
+#include "prov/far_away.hpp"
 #include "support/memory.hpp"
 
 #include <fcntl.h>

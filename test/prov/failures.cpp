@@ -29,7 +29,7 @@ Answers live(int mr_mode)
     Wish wish = over_pin();
     wish.mr_mode = mr_mode;
     Card card(wish);
-    const Mapping memory(Kind::Private, kPages * page_size());
+    const Mapping memory = replaceable(Kind::Private, kPages * page_size());
     memory.fill('A');
     std::vector<Region> open;
     std::uint64_t next_key = 1;

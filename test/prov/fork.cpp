@@ -165,7 +165,7 @@ Test(fork, leaves_the_child_with_a_cache_that_is_off)
 {
     const Watchdog watchdog("the child uses the domain");
     Card card(over("tcp")); // which lets a child register
-    const Mapping memory(Kind::Private, 4 * page_size());
+    const Mapping memory = replaceable(Kind::Private, 4 * page_size());
     memory.fill('A');
     fid_mr *inherited = nullptr;
     cr_assert(fi_mr_reg(card.domain(), memory.data(), page_size(), FI_SEND, 0, 0, 0, &inherited, nullptr) == 0);
@@ -196,7 +196,7 @@ Test(fork, lets_the_child_open_a_domain_of_its_own)
 {
     const Watchdog watchdog("a domain in the child");
     Card card(over("tcp"));
-    const Mapping memory(Kind::Private, 4 * page_size());
+    const Mapping memory = replaceable(Kind::Private, 4 * page_size());
     cr_expect(card.reg(memory.data(), memory.size()));
     const pid_t child = in_child([&] {
         try {

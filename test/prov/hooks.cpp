@@ -191,7 +191,7 @@ Test(hooks, that_change_the_memory_which_is_being_registered)
     const std::vector<Change> changes = private_changes();
     for (const pin_moment when : {PIN_BEFORE_REGISTER, PIN_AFTER_REGISTER})
         for (const Change &change : changes) {
-            const Mapping memory(Kind::Private, 4 * page_size());
+            const Mapping memory = replaceable(Kind::Private, 4 * page_size());
             memory.fill('A');
             bool is_changed = false;
             Region first;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Who chooses a region's key, what a peer reaches with it, and for how long.
+#include "prov/far_away.hpp"
 #include "prov/over_pin.hpp"
 #include "prov/variable.hpp"
 #include "support/watchdog.hpp"
@@ -229,7 +230,7 @@ Test(keys, stay_good_until_the_memory_goes_by_default)
         if (*value)
             remote_keys.emplace("FI_REGCACHE_REMOTE_KEYS", value);
         Card card(over_pin());
-        Mapping memory(Kind::Private, page_size());
+        Mapping memory = replaceable(Kind::Private, page_size());
         memory.fill('A');
         std::uint64_t key = 0;
         {
@@ -255,7 +256,7 @@ Test(keys, that_are_used_again_at_once_name_the_new_region)
     const Watchdog watchdog("keys that are used again");
     pin->keys(PIN_KEYS_LOWEST);
     Card card(over_pin());
-    Mapping memory(Kind::Private, 2 * page_size());
+    Mapping memory = replaceable(Kind::Private, 2 * page_size());
     char *const start = memory.data();
     std::set<std::uint64_t> keys;
     for (int round = 0; round < 1000; ++round) {

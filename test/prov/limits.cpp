@@ -232,6 +232,7 @@ Test(limits, what_is_used_no_more_makes_room)
 // The lower provider's refusal to give something back is its affair: counted, said once, and nothing else is harmed.
 Test(limits_and_warnings, a_deregistration_that_fails_is_counted_and_harms_nothing)
 {
+    skip_under_sanitizer("to its leak check a domain that can't be closed is a leak");
     const Messages messages;
     const Variable stats("FI_REGCACHE_STATS", "yes"), count("FI_REGCACHE_MAX_COUNT", "4");
     {

@@ -22,7 +22,7 @@ constexpr std::size_t kPages = 24;
 // Every page holds a letter, and every handle knows which letter each of its pages had when its memory was last replaced.
 class Walk {
 public:
-    Walk(Card &card, unsigned seed) : card_(card), random_(seed), memory_(Kind::Private, kPages * page_size())
+    Walk(Card &card, unsigned seed) : card_(card), random_(seed), memory_(replaceable(Kind::Private, kPages * page_size()))
     {
         memory_.fill('?');
         for (std::size_t page = 0; page < kPages; ++page)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // What each FI_REGCACHE_ variable does, and what is said of a value that it can't have. FI_REGCACHE_LOWER is in lowers.cpp,
 // FI_REGCACHE_OFFER in discovery.cpp.
+#include "prov/far_away.hpp"
 #include "prov/messages.hpp"
 #include "prov/over_pin.hpp"
 #include "prov/variable.hpp"
@@ -156,7 +157,7 @@ Test(parameters, statistics_count_what_has_happened)
     const Variable stats("FI_REGCACHE_STATS", "yes");
     {
         Card card(over_pin());
-        Mapping memory(Kind::Private, 4 * page_size());
+        Mapping memory = replaceable(Kind::Private, 4 * page_size());
         memory.fill('A');
         for (int i = 0; i < 3; ++i)
             cr_expect(card.reg(memory.data(), memory.size(), kLocalRights)); // a miss and two hits

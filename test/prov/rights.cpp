@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Rights are least privilege: a registration serves who asks for no more than it has, and nothing is registered with more
 // than was asked for.
+#include "prov/far_away.hpp"
 #include "prov/over_pin.hpp"
 #include "support/watchdog.hpp"
 
@@ -37,7 +38,7 @@ Test(rights, each_set_after_each_other)
 {
     const Watchdog watchdog("every pair of rights");
     Card card(over_pin());
-    Mapping memory(Kind::Private, page_size());
+    Mapping memory = replaceable(Kind::Private, page_size());
     memory.fill('A');
     const auto address = reinterpret_cast<std::uint64_t>(memory.data());
     for (unsigned first = 1; first < 64; ++first)

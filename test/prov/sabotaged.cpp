@@ -47,7 +47,7 @@ Test(sabotaged, a_blind_source_is_found_out_by_every_change)
     const Variable source("FI_REGCACHE_SOURCE", "blind");
     Card card(over_pin());
     for (const Change &change : private_changes()) {
-        const Mapping memory(Kind::Private, 2 * page_size());
+        const Mapping memory = replaceable(Kind::Private, 2 * page_size());
         memory.fill('A');
         cr_expect(card.reg(memory.data(), memory.size()));
         if (!change.make(memory.data(), memory.size()))

@@ -15,24 +15,20 @@
 
 namespace regcache::test {
 
-// An address that nobody else is given: the middle of a mapping without rights. Nothing is mapped there at first.
+// An address where nothing is mapped at first.
 class Place {
 public:
-    explicit Place(std::size_t bytes) : bytes_(bytes), span_(Kind::Private, 3 * bytes)
-    {
-        span_.protect(PROT_NONE);
-        munmap(start(), bytes_);
-    }
-    ~Place() { munmap(start(), bytes_); }
+    explicit Place(std::size_t bytes) : bytes_(bytes), start_(far_away(bytes)) {}
+    ~Place() { munmap(start_, bytes_); }
     Place(const Place &) = delete;
     Place &operator=(const Place &) = delete;
 
-    char *start() const { return span_.data() + bytes_; }
+    char *start() const { return start_; }
     std::size_t bytes() const { return bytes_; }
 
 private:
     const std::size_t bytes_;
-    Mapping span_;
+    char *const start_;
 };
 
 // Fills, registers and looks at every page: false if the card saw anything else.

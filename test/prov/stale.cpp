@@ -52,7 +52,7 @@ Test(stale, never_after_any_change_of_private_memory)
         for (const auto &[first, count] : {std::pair{std::size_t{0}, kPages}, {std::size_t{0}, std::size_t{1}},
                                            {std::size_t{3}, std::size_t{2}}, {kPages - 1, std::size_t{1}}})
             for (const bool stays_open : {false, true}) {
-                const Mapping memory(Kind::Private, kPages * page_size());
+                const Mapping memory = replaceable(Kind::Private, kPages * page_size());
                 memory.fill('A');
                 Region before = card.reg(memory.data(), memory.size());
                 cr_assert(is_seen(before, memory.data(), memory.size(), 'A'), "%s", change.name);
@@ -77,7 +77,7 @@ Test(stale, never_after_any_change_of_shared_memory_and_files)
     Card card(over_pin());
     for (const Kind kind : {Kind::Shared, Kind::Memfd, Kind::SysV, Kind::FilePrivate, Kind::FileShared})
         for (const SharedChange &change : shared_changes()) {
-            Mapping memory(kind, kPages * page_size());
+            Mapping memory = replaceable(kind, kPages * page_size());
             memory.fill('A');
             // A private copy of a page is the process's own: what is done to the file doesn't change it.
             const std::uint64_t access = kind == Kind::FileShared ? std::uint64_t{FI_SEND} : kLocalRights;
@@ -104,7 +104,9 @@ Test(stale, never_after_the_heap_shrank_and_grew)
         const char letter = static_cast<char>('A' + round);
         std::memset(start, letter, static_cast<std::size_t>(bytes));
         cr_expect(is_seen(card.reg(start, kPages * page_size()), start, kPages * page_size(), letter), "round %d", round);
-        cr_assert(sbrk(-bytes) != reinterpret_cast<void *>(-1));
+        // Unless malloc has grown the heap meanwhile.
+        if (sbrk(0) == start + bytes)
+            cr_assert(sbrk(-bytes) != reinterpret_cast<void *>(-1));
     }
 }
 
@@ -113,7 +115,7 @@ Test(stale, and_pages_that_stay_stay_cached)
 {
     Card card(over_pin());
     for (const Change &change : changes_that_keep_pages()) {
-        const Mapping memory(Kind::Private, kPages * page_size());
+        const Mapping memory = replaceable(Kind::Private, kPages * page_size());
         memory.fill('A');
         cr_expect(card.reg(memory.data(), memory.size()));
         const std::uint64_t before = registered();
@@ -135,7 +137,7 @@ Test(stale, never_when_a_plugin_of_its_own_libc_calls_unmaps)
     const auto replace = reinterpret_cast<int (*)(void *, std::size_t)>(dlsym(plugin, "replace_pages"));
     cr_assert(replace);
     for (int round = 0; round < 100; ++round) {
-        const Mapping memory(Kind::Private, kPages * page_size());
+        const Mapping memory = replaceable(Kind::Private, kPages * page_size());
         memory.fill('A');
         cr_expect(card.reg(memory.data(), memory.size()));
         cr_assert(replace(memory.data(), memory.size()) == 0);
@@ -169,7 +171,7 @@ Test(stale, on_no_path_to_an_entry)
         for (const std::uint64_t access : {kLocalRights, kAllRights, std::uint64_t{FI_SEND}})
             for (unsigned path = 0; path < 16; ++path) {
                 const bool is_part = path & 1, stays_open = path & 2, has_neighbours = path & 4, is_refused = path & 8;
-                const Mapping memory(Kind::Private, kPages * page_size());
+                const Mapping memory = replaceable(Kind::Private, kPages * page_size());
                 memory.fill('A');
                 char *const start = memory.data();
                 std::vector<Region> open;
@@ -205,7 +207,7 @@ Test(stale, never_beside_a_handle_whose_pages_were_partly_unmapped)
 {
     Card card(over_pin());
     for (const std::size_t gone : {std::size_t{0}, kPages / 2, kPages - 1}) {
-        const Mapping memory(Kind::Private, kPages * page_size());
+        const Mapping memory = replaceable(Kind::Private, kPages * page_size());
         memory.fill('A');
         char *const start = memory.data(), *const hole = start + gone * page_size();
         Region open = card.reg(start, memory.size());
@@ -234,7 +236,7 @@ Test(stale, in_no_domain_of_the_process)
     wish.domain = "pin1";
     Card first(over_pin()), second(over_pin()), third(wish);
     for (int round = 0; round < 100; ++round) {
-        const Mapping memory(Kind::Private, kPages * page_size());
+        const Mapping memory = replaceable(Kind::Private, kPages * page_size());
         memory.fill('A');
         for (Card *card : {&first, &second, &third})
             cr_expect(card->reg(memory.data(), memory.size()));
@@ -244,7 +246,7 @@ Test(stale, in_no_domain_of_the_process)
             cr_expect(is_seen(card->reg(memory.data(), memory.size()), memory.data(), memory.size(), 'B'), "round %d", round);
     }
     // One domain's end silences no other.
-    const Mapping memory(Kind::Private, page_size());
+    const Mapping memory = replaceable(Kind::Private, page_size());
     memory.fill('A');
     for (Card *card : {&first, &second})
         cr_expect(card->reg(memory.data(), memory.size()));

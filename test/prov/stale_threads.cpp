@@ -61,7 +61,7 @@ Test(stale_threads, never_beside_changes_of_the_rest_of_a_registration)
     constexpr std::size_t kParts = 4;
     const int rounds = sanitizer() ? 100 : 1000;
     Card card(over_pin());
-    const Mapping memory(Kind::Private, kParts * 2 * page_size());
+    const Mapping memory = replaceable(Kind::Private, kParts * 2 * page_size());
     std::atomic<int> wrong{0};
     std::vector<std::thread> threads;
     for (std::size_t part = 0; part < kParts; ++part)

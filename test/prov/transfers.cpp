@@ -7,6 +7,7 @@
 #include "prov/variable.hpp"
 #include "support/watchdog.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -138,8 +139,6 @@ void transfer(const std::string &provider, const std::string &lower, bool stays)
     Wish wish = over(lower);
     wish.provider = provider;
     wish.type = FI_EP_RDM;
-    if (lower != "shm")
-        wish.domain = "lo"; // nothing leaves this machine
     if (!find_info(wish))
         skip(provider + " over " + lower + " isn't offered here");
     Pair pair(wish);
@@ -179,8 +178,14 @@ void transfer_and_count(const std::string &provider, const std::string &lower)
 
 } // namespace
 
-TestSuite(transfers);
+// As test/run does for tcp: nothing leaves this machine.
+TestSuite(transfers, .init = [] { setenv("FI_NET_IFACE", "lo", 1); });
 
 Test(transfers, over_tcp) { transfer_and_count("regcache;ofi_rxm", "tcp"); }
 Test(transfers, over_shm) { transfer_and_count("regcache", "shm"); }
-Test(transfers, over_net) { transfer_and_count("regcache", "net"); }
+
+Test(transfers, over_net)
+{
+    skip_under_sanitizer("the provider net keeps what it allocates for an endpoint, with the cache and without");
+    transfer_and_count("regcache", "net");
+}
