@@ -29,8 +29,8 @@ class ScriptedLower final : public Lower {
 public:
     // Called with no lock of the lower's held, before it does anything.
     std::function<void(Range)> on_register, on_deregister;
-    // Called after a registration was made.
-    std::function<void(Range)> after_register;
+    // Called after a registration was made, or refused.
+    std::function<void(Range)> after_register, after_refusal;
     // What it holds at most; more is refused with `full`.
     std::size_t max_count = SIZE_MAX, max_bytes = SIZE_MAX;
     int full = -ENOMEM;
@@ -67,22 +67,10 @@ public:
     {
         if (on_register)
             on_register(range);
-        {
-            const std::lock_guard guard(mutex_);
-            const std::size_t number = asked_++;
-            if (number >= refuse_from_ && number < refuse_until_)
-                return refusal_;
-            if (live_ + 1 > max_count || bytes_ + range.size() > max_bytes)
-                return full;
-            all_.push_back(std::make_unique<ScriptedRegistration>(ScriptedRegistration{range, rights}));
-            *registration = all_.back().get();
-            ++made_;
-            ++live_;
-            bytes_ += range.size();
-        }
-        if (after_register)
-            after_register(range);
-        return 0;
+        const int error = make(range, rights, registration);
+        if (const auto &after = error == 0 ? after_register : after_refusal)
+            after(range);
+        return error;
     }
 
     int deregister(void *registration) noexcept override
@@ -104,6 +92,22 @@ public:
     }
 
 private:
+    int make(Range range, Rights rights, void **registration)
+    {
+        const std::lock_guard guard(mutex_);
+        const std::size_t number = asked_++;
+        if (number >= refuse_from_ && number < refuse_until_)
+            return refusal_;
+        if (live_ + 1 > max_count || bytes_ + range.size() > max_bytes)
+            return full;
+        all_.push_back(std::make_unique<ScriptedRegistration>(ScriptedRegistration{range, rights}));
+        *registration = all_.back().get();
+        ++made_;
+        ++live_;
+        bytes_ += range.size();
+        return 0;
+    }
+
     std::size_t read(const std::size_t &number) const
     {
         const std::lock_guard guard(mutex_);

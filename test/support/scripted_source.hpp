@@ -18,6 +18,7 @@ class ScriptedSource final : public Source {
 public:
     Watch answer = Watch::Watched;
     std::size_t widens_to = 0; // a page size that watched ranges are widened to
+    unsigned looks_every_ms = 3'600'000;
     std::function<void(Range)> on_watch, on_unwatch;
     std::function<void()> on_position;
     std::atomic<bool> is_busy{false}; // one change after the other is on its way
@@ -106,7 +107,7 @@ public:
     }
     void stop() noexcept override { is_stopped = true; }
     std::uint64_t confirm_waits() const noexcept override { return 7; }
-    unsigned look_every_ms() const noexcept override { return 3'600'000; }
+    unsigned look_every_ms() const noexcept override { return looks_every_ms; }
 
 private:
     std::mutex telling_;
