@@ -95,7 +95,7 @@ private:
     bool admits(std::size_t bytes) noexcept REGCACHE_REQUIRES(mutex_);
     void take_covered(const Region &region, RegionList &victims) noexcept REGCACHE_REQUIRES(mutex_);
     void make_room(std::size_t bytes, RegionList &victims) noexcept REGCACHE_REQUIRES(mutex_);
-    bool evict_for_refusal() noexcept;
+    bool evict_for_refusal(std::uint64_t ended_before) noexcept;
     void bury(RegionList &dead) noexcept;
     void end(Region *region) noexcept;
     // housekeeping.cpp

@@ -64,8 +64,8 @@ void Cache::take_covered(const Region &region, RegionList &victims) noexcept
 }
 
 // The lower provider has no room: gives it what nobody uses, the stale ones first, then an eighth of the idle ones.
-// False when there was nothing to give, and nothing on its way.
-bool Cache::evict_for_refusal() noexcept
+// False when there was nothing to give, nothing on its way, and no more has ended than before the refusal.
+bool Cache::evict_for_refusal(std::uint64_t ended_before) noexcept
 {
     RegionList victims;
     {
@@ -87,14 +87,13 @@ bool Cache::evict_for_refusal() noexcept
         return true;
     }
     // Another thread may be giving regions back at this moment.
-    const std::uint64_t ended = ended_.load_relaxed();
     for (int turn = 0; turn < 1000 && ending_.load_relaxed() != 0; ++turn) {
-        if (ended_.load_relaxed() != ended)
+        if (ended_.load_relaxed() != ended_before)
             return true;
         const timespec pause{0, 100'000};
         nanosleep(&pause, nullptr);
     }
-    return ended_.load_relaxed() != ended;
+    return ended_.load_relaxed() != ended_before;
 }
 
 void Cache::bury(RegionList &dead) noexcept

@@ -46,6 +46,7 @@ int Cache::miss(Range request, Rights rights, Match match, Region **result) noex
 int Cache::register_below(Region &region) noexcept
 {
     for (;;) {
+        const std::uint64_t ended = ended_.load_relaxed(); // before it is refused: what ends later makes room
         const int error = lower_.register_range(region.range, region.rights, &region.registration);
         if (error == 0) {
             statistics_.registrations.add_relaxed(1);
@@ -56,7 +57,7 @@ int Cache::register_below(Region &region) noexcept
         }
         statistics_.refused_below.add_relaxed(1);
         const bool is_full = error == -ENOMEM || error == -EAGAIN || error == -ENOSPC;
-        if (!is_full || is_off_.load_relaxed() || !evict_for_refusal())
+        if (!is_full || is_off_.load_relaxed() || !evict_for_refusal(ended))
             return error;
     }
 }
