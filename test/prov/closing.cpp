@@ -4,6 +4,8 @@
 #include "support/watchdog.hpp"
 
 #include <atomic>
+#include <mutex>
+#include <shared_mutex>
 #include <thread>
 #include <vector>
 
@@ -166,6 +168,50 @@ Test(closing, domains_come_and_go_beside_others)
             thread.join();
         cr_expect(wrong == 0);
         cr_expect(works(stays));
+    }
+    cr_expect(is_back_at_base(before));
+    expect_pin_is_empty();
+}
+
+// The event source starts and stops with the first and the last domain, while others change what was watched.
+Test(closing, domains_come_and_go_while_threads_map_and_unmap)
+{
+    const Watchdog watchdog("domains beside changes");
+    find_info(over_pin());
+    const Base before = measure_base();
+    {
+        std::atomic<bool> is_over{false};
+        std::atomic<fid_domain *> in_use{nullptr};
+        std::atomic<int> wrong{0};
+        std::shared_mutex open; // shared: the domain stays
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 8; ++i)
+            threads.emplace_back([&] {
+                while (!is_over.load()) {
+                    Mapping memory(Kind::Private, 2 * page_size());
+                    memory.fill('M');
+                    if (in_use.load()) {
+                        const std::shared_lock lock(open);
+                        Region region;
+                        if (fid_domain *const domain = in_use.load(); domain)
+                            wrong += fi_mr_reg(domain, memory.data(), memory.size(), FI_SEND, 0, 0, 0, region.out(), nullptr) != 0;
+                        wrong += region && seen(region, memory.data()) != 'M';
+                    }
+                    std::this_thread::yield();
+                } // unmapped when the domain may be about to close
+            });
+        for (int round = 0; round < 300; ++round) {
+            Card card(over_pin());
+            in_use = card.domain();
+            std::this_thread::yield();
+            in_use = nullptr;
+            const std::lock_guard lock(open);
+            wrong += card.close() != 0;
+        }
+        is_over = true;
+        for (std::thread &thread : threads)
+            thread.join();
+        cr_expect(wrong == 0, "%d times wrong", wrong.load());
     }
     cr_expect(is_back_at_base(before));
     expect_pin_is_empty();

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -151,5 +150,30 @@ Test(lowers, domains_open_over_what_is_offered)
                                         region.out(), nullptr);
             cr_expect(error == 0, "%s: %s", name, fi_strerror(-error));
         }
+    }
+}
+
+Test(lowers, are_asked_for_the_addresses_that_were_asked_for)
+{
+    const Messages messages;
+    const Variable lower("FI_REGCACHE_LOWER", "tcp");
+    const struct {
+        const char *node, *service;
+        std::uint64_t flags;
+    } questions[] = {{"127.0.0.1", "47110", FI_SOURCE}, {"127.0.0.1", "47110", 0}, {nullptr, "47110", FI_SOURCE}, {nullptr, nullptr, 0}};
+    for (const auto &question : questions) {
+        const auto addresses = [&](const char *provider) {
+            fi_info *list = nullptr;
+            fi_getinfo(FI_VERSION(1, 14), question.node, question.service, question.flags, any_of(provider).get(), &list);
+            const Info found(list);
+            std::set<std::string> all;
+            for (const fi_info *info = list; info; info = info->next)
+                if (std::strcmp(info->fabric_attr->prov_name, provider) == 0)
+                    all.insert(std::string(static_cast<const char *>(info->src_addr), info->src_addrlen) + '|' +
+                               std::string(static_cast<const char *>(info->dest_addr), info->dest_addrlen));
+            return all;
+        };
+        cr_expect(addresses("regcache") == addresses("tcp"), "node %s", question.node ? question.node : "none");
+        cr_expect(!addresses("regcache").empty());
     }
 }

@@ -202,6 +202,35 @@ Test(stale, on_no_path_to_an_entry)
     }
 }
 
+// Registrations and changes of parts of huge pages, which the kernel splits or doesn't.
+Test(stale, never_in_parts_of_huge_pages)
+{
+    const Watchdog watchdog("huge pages");
+    constexpr std::size_t kHuge = std::size_t{2} << 20;
+    Card card(over_pin());
+    for (const Kind kind : {Kind::Thp, Kind::HugeTlb})
+        try {
+            for (const bool takes_all : {false, true}) {
+                const Mapping memory = replaceable(kind, 2 * kHuge);
+                memory.fill('A');
+                char *const start = memory.data();
+                const std::pair<std::size_t, std::size_t> parts[] = {
+                    {0, page_size()}, {kHuge / 2, 65536}, {kHuge - page_size(), 2 * page_size()}, {0, 2 * kHuge}};
+                for (const auto &[at, bytes] : parts)
+                    cr_expect(is_seen(card.reg(start + at, bytes), start + at, bytes, 'A'), "%s at %zu", name_of(kind), at);
+                const std::size_t gone = takes_all || kind == Kind::HugeTlb ? kHuge : 65536;
+                cr_assert(madvise(start, gone, MADV_DONTNEED) == 0);
+                if (kind == Kind::Thp)
+                    cr_assert(replace_in_place(start + kHuge / 2, 65536));
+                memory.fill('B');
+                for (const auto &[at, bytes] : parts)
+                    cr_expect(is_seen(card.reg(start + at, bytes), start + at, bytes, 'B'), "%s at %zu", name_of(kind), at);
+            }
+        } catch (const Unavailable &missing) {
+            cr_log_info("%s: %s", name_of(kind), missing.what());
+        }
+}
+
 // The handle's own registration holds the old pages for as long as it is open, which harms nobody; the others are right.
 Test(stale, never_beside_a_handle_whose_pages_were_partly_unmapped)
 {
