@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
@@ -52,7 +53,14 @@ bool MappingReader::query(std::uintptr_t address, Mapping &mapping) const noexce
     question.query_addr = address;
     question.vma_name_size = sizeof name;
     question.vma_name_addr = reinterpret_cast<std::uintptr_t>(name);
-    if (ioctl(maps_.number(), kProcmapQuery, &question) != 0)
+    int answer = ioctl(maps_.number(), kProcmapQuery, &question);
+    if (answer != 0 && errno == ENAMETOOLONG) {
+        // No name of the kernel's own is that long.
+        question.vma_name_size = 0;
+        question.vma_name_addr = 0;
+        answer = ioctl(maps_.number(), kProcmapQuery, &question);
+    }
+    if (answer != 0)
         return false;
     mapping.range = {question.vma_start, question.vma_end};
     mapping.is_shared = (question.vma_flags & kShared) != 0;
