@@ -2,6 +2,7 @@
 // Programs that fork while memory is registered: the parent goes on, the child does as it likes and harms nobody.
 #include "prov/changes.hpp"
 #include "prov/over_pin.hpp"
+#include "support/child.hpp"
 #include "support/watchdog.hpp"
 
 #include <dirent.h>
@@ -35,6 +36,7 @@ int status_of(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// A child beside which the parent goes on.
 template <class Body>
 pid_t in_child(Body body)
 {
@@ -169,7 +171,7 @@ Test(fork, leaves_the_child_with_a_cache_that_is_off)
     memory.fill('A');
     fid_mr *inherited = nullptr;
     cr_assert(fi_mr_reg(card.domain(), memory.data(), page_size(), FI_SEND, 0, 0, 0, &inherited, nullptr) == 0);
-    const pid_t child = in_child([&] {
+    const int status = status_of_child([&] {
         for (int i = 0; i < 50; ++i) {
             fid_mr *own = nullptr;
             if (fi_mr_reg(card.domain(), memory.data(), memory.size(), FI_SEND, 0, 0, 0, &own, nullptr) != 0)
@@ -186,7 +188,7 @@ Test(fork, leaves_the_child_with_a_cache_that_is_off)
         std::free(block);
         return 0;
     });
-    cr_expect(status_of(child) == 0);
+    cr_expect(status == 0, "status %d", status);
     cr_expect(fi_close(&inherited->fid) == 0, "it is the parent's still");
     cr_expect(card.reg(memory.data(), memory.size()));
     cr_expect(card.close() == 0);
@@ -198,7 +200,7 @@ Test(fork, lets_the_child_open_a_domain_of_its_own)
     Card card(over("tcp"));
     const Mapping memory = replaceable(Kind::Private, 4 * page_size());
     cr_expect(card.reg(memory.data(), memory.size()));
-    const pid_t child = in_child([&] {
+    const int status = status_of_child([&] {
         try {
             Card own(over("tcp"));
             for (int i = 0; i < 20; ++i) {
@@ -213,7 +215,7 @@ Test(fork, lets_the_child_open_a_domain_of_its_own)
             return 4;
         }
     });
-    cr_expect(status_of(child) == 0);
+    cr_expect(status == 0, "status %d", status);
     cr_expect(card.reg(memory.data(), memory.size()));
 }
 
@@ -235,7 +237,7 @@ Test(fork, beside_threads_that_register)
             }
         });
     for (int round = 0; round < 100; ++round) {
-        const pid_t child = in_child([] {
+        const int status = status_of_child([] {
             void *const block = std::malloc(1 << 20);
             std::memset(block, 1, 1 << 20);
             std::free(block);
@@ -243,7 +245,7 @@ Test(fork, beside_threads_that_register)
             memory.fill('C');
             return memory.data()[0] == 'C' ? 0 : 1;
         });
-        wrong += status_of(child) != 0;
+        wrong += status != 0;
     }
     is_over = true;
     for (std::thread &thread : threads)
@@ -269,11 +271,11 @@ Test(fork, and_exec_beside_threads_that_register)
     // Nothing of ours is inherited across exec.
     cr_expect(std::system("ls -l /proc/self/fd | grep -q userfaultfd") != 0);
     for (int round = 0; round < 10; ++round) {
-        const pid_t child = in_child([] {
+        const int status = status_of_child([] {
             execl("/bin/true", "true", nullptr);
             return 1;
         });
-        cr_expect(status_of(child) == 0);
+        cr_expect(status == 0, "status %d", status);
     }
     is_over = true;
     thread.join();

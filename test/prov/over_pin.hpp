@@ -2,15 +2,14 @@
 // regcache over the provider that pins, and what the card sees there. Suites begin with .init = need_pin.
 #pragma once
 
+#include "support/eventually.hpp"
 #include "support/fabric.hpp"
 #include "support/memory.hpp"
 #include "support/pin/use.hpp"
 #include "support/skip.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <string>
-#include <thread>
 
 #include <criterion/criterion.h>
 
@@ -50,19 +49,6 @@ inline pin_region look(const Region &region)
     pin_region asked{};
     cr_assert(pin->look(fi_mr_desc(region.get()), &asked) == 0, "the descriptor isn't a live one of pin's");
     return asked;
-}
-
-// Waits for what another thread does, the cache's keeper for one; false when it isn't so after patience() x 30 s.
-template <class Question>
-bool eventually(Question question)
-{
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30 * patience());
-    while (!question()) {
-        if (std::chrono::steady_clock::now() > limit)
-            return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
 }
 
 // Nothing but pin's own live objects ever came to pin.
