@@ -3,6 +3,7 @@
 // change and unmap from one pool of addresses, over the real userfaultfd source and a lower that counts. Nobody gets a
 // registration that is older than the last change of its address that was finished before he asked.
 #include "stress/counting_lower.hpp"
+#include "stress/place.hpp"
 #include "support/watchdog.hpp"
 
 #include "cache/cache.hpp"
@@ -21,33 +22,21 @@ namespace {
 constexpr std::size_t kPlaces = 12;
 constexpr std::size_t kPages = 16; // of a place
 
-// Where threads map: gaps of kPages in a reserved span, so that nothing larger is put there by anybody else.
+// Where threads map.
 class Pool {
 public:
-    Pool() : page_(regcache::page_size())
-    {
-        span_bytes_ = (2 * kPlaces + 1) * bytes();
-        void *const span = mmap(nullptr, span_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (span == MAP_FAILED) {
-            std::perror("mmap");
-            std::exit(1);
-        }
-        span_ = static_cast<char *>(span);
-        for (std::size_t place = 0; place < kPlaces; ++place)
-            munmap(at(place), bytes());
-    }
+    Pool() : page_(regcache::page_size()), span_(untouched_addresses(2 * kPlaces * bytes())) {}
 
     std::size_t page() const noexcept { return page_; }
     std::size_t bytes() const noexcept { return kPages * page_; }
-    char *at(std::size_t place) const noexcept { return span_ + (2 * place + 1) * bytes(); }
+    char *at(std::size_t place) const noexcept { return span_ + 2 * place * bytes(); }
 
     // When the last change of each page began; written when it is finished.
     std::array<std::array<std::atomic<std::uint64_t>, kPages>, kPlaces> changed{};
 
 private:
     std::size_t page_;
-    std::size_t span_bytes_ = 0;
-    char *span_ = nullptr;
+    char *span_;
 };
 
 Pool pool;
@@ -271,7 +260,7 @@ void churn(const std::shared_ptr<Source> &source, const Setting &setting, const 
 int main(int argc, char **argv)
 {
     const Options options = read_options("churn", argc, argv);
-    const Watchdog watchdog("churn", options.is_long ? 280 : 120);
+    const Watchdog watchdog("churn", kLimitS / patience());
     Failures failures;
     const std::shared_ptr<Source> source = userfaultfd_or_skip();
     // MADV_DONTNEED is told before the pages go: somebody who registers meanwhile gets what goes, for a while without it

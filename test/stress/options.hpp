@@ -26,6 +26,9 @@ struct Options {
     bool is_long = false;
 };
 
+// When a program that hangs is ended: before test/run does it, and says less.
+inline constexpr unsigned kLimitS = 280;
+
 // Prints the seed, so that a failure can be tried again with it. Which thread comes when isn't in the seed.
 inline Options read_options(const char *name, int argc, char **argv)
 {

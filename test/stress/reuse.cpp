@@ -3,6 +3,7 @@
 // address at once, often before the event of the unmapping was read, and looks through the registration that it gets, which
 // pins. The control does the same over a source that doesn't confirm, and must find old pages.
 #include "stress/pinning_lower.hpp"
+#include "stress/place.hpp"
 #include "stress/unconfirmed.hpp"
 #include "support/skip.hpp"
 #include "support/watchdog.hpp"
@@ -24,23 +25,11 @@ namespace {
 
 constexpr std::size_t kPages = 4;
 
-// One address of kPages that nobody else is given, and a place to move pages to.
+// One address of kPages, and a place to move pages to.
 struct Place {
-    Place()
-    {
-        void *const span = mmap(nullptr, 5 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (span == MAP_FAILED) {
-            std::perror("mmap");
-            std::exit(1);
-        }
-        address = static_cast<char *>(span) + bytes;
-        elsewhere = address + 2 * bytes;
-        munmap(address, bytes);
-    }
-
     const std::size_t bytes = kPages * regcache::page_size();
-    char *address = nullptr;
-    char *elsewhere = nullptr;
+    char *const address = untouched_addresses(4 * bytes);
+    char *const elsewhere = address + 2 * bytes;
 };
 
 bool take(char *address, std::size_t bytes)
@@ -246,9 +235,8 @@ int main(int argc, char **argv)
 {
     const Options options = read_options("reuse", argc, argv);
     // Address space is given away and taken again at a chosen place: a sanitizer's run time maps memory of its own there.
-    regcache::test::skip_program_under_sanitizer("its run time takes the addresses that this test gives away");
     PinningLower::probe_or_skip();
-    const Watchdog watchdog("reuse", options.is_long ? 290 : 120);
+    const Watchdog watchdog("reuse", kLimitS / patience());
     Failures failures;
     const std::shared_ptr<Source> source = userfaultfd_or_skip();
     const std::uint64_t rounds = options.is_long ? 1'000'000 : 20'000;
