@@ -90,8 +90,6 @@ const char *name_of(Kind kind) noexcept
     return "?";
 }
 
-std::size_t page_size() noexcept { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
-
 Mapping::Mapping(Kind kind, std::size_t len) : Mapping(kind, len, nullptr) {}
 
 Mapping::Mapping(Kind kind, std::size_t len, void *where)

@@ -2,6 +2,8 @@
 // Memory of each kind that an application may register, and the changes it may do to it. Doesn't register anything.
 #pragma once
 
+#include "sys/range.hpp"
+
 #include <alloca.h>
 
 #include <cstddef>
@@ -33,7 +35,7 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-std::size_t page_size() noexcept;
+using regcache::page_size;
 
 // A mapping of `len` bytes (rounded up to pages, huge ones for HugeTlb), readable and writable, pages not yet there. Owns it.
 class Mapping {
