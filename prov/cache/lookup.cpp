@@ -35,9 +35,11 @@ void Cache::count_unconfirmed() noexcept
 Region *Cache::find(Range request, Rights rights, Match match) noexcept
 {
     ++uses_;
-    Region *const found = index_.find(request, [&](const Region &region) {
+    const auto serves = [&](const Region &region) {
         return covers(region.rights, rights) && (match == Match::Anywhere || region.range.begin == request.begin);
-    });
+    };
+    // For no bytes, or for more than the address space has, the lower provider's answer counts.
+    Region *const found = request.is_empty() ? nullptr : index_.find(request, serves);
     if (!found) {
         statistics_.misses.add_alone(1);
         return nullptr;

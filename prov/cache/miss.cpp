@@ -12,7 +12,7 @@ namespace regcache {
 int Cache::miss(Range request, Rights rights, Match match, Region **result) noexcept
 {
     assert_no_lock_held();
-    const Range pages = whole_pages(request, page_size());
+    const Range pages = request.is_empty() ? Range{} : whole_pages(request, page_size());
     auto *const region = new (std::nothrow) Region;
     if (!region)
         return -ENOMEM;
