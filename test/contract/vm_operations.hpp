@@ -37,6 +37,7 @@ struct Operation {
     Kinds keeps = 0;           // kinds whose pages stay although it `Changes`
     bool by_other = false;     // another process does it, which has the same memory mapped
     bool forks = false;        // forks while threads run
+    bool by_malloc = false;    // the allocator does it, which a sanitizer replaces by one that keeps the memory
 };
 
 std::span<const Operation> operations();

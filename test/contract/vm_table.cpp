@@ -108,6 +108,10 @@ private:
             ++notes_["skipped where threads run while it forks: " + under_sanitizer("a child may hang")];
             return {Answer::Missing, 0, false, ""};
         }
+        if (operation.by_malloc && sanitizer()) {
+            ++notes_["skipped: " + under_sanitizer("its allocator keeps what is freed")];
+            return {Answer::Missing, 0, false, ""};
+        }
         const Outcome outcome = run_cell(subject_.kind, subject_.watches_shared, kind, operation);
         const std::string name = std::string(operation.name) + ", " + name_of(kind);
         if (outcome.answer == Answer::Missing)
