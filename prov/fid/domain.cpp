@@ -4,6 +4,7 @@
 
 #include "fid/limits.hpp"
 #include "fid/statistics_line.hpp"
+#include "ofi/lower_cache.hpp"
 #include "ofi/op.hpp"
 #include "sys/log.hpp"
 #include "vm/choice.hpp"
@@ -89,6 +90,22 @@ Registrar::Keys who_chooses_keys(const Fabric &fabric, const fi_info &info)
     return (lower->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0 ? Registrar::Keys::OfLower : Registrar::Keys::Ours;
 }
 
+// Makes sure, as far as can be, that what is deregistered below is gone: the flags for registrations below. Before the
+// lower domain is opened.
+std::uint64_t flags_below(const std::string &provider, const std::string &domain) noexcept
+{
+    if (!pins(provider) || keep_lower_caches_off() == LowerCache::Off)
+        return 0;
+    // A flag of libfabric's own layers, the same from 1.17 to 2.6: past the provider's cache.
+    constexpr std::uint64_t kPastCache = std::uint64_t{1} << 60;
+    if (provider == "verbs" || provider == "cxi")
+        return kPastCache;
+    log(LogLevel::Warning, "%s: %s may cache registrations itself, and another library's memory monitor keeps it from being "
+                           "told not to: set FI_MR_CACHE_MONITOR=disabled",
+        domain.c_str(), provider.c_str());
+    return 0;
+}
+
 LowerDomain open_lower(const Fabric &fabric, const fi_info &info, int mr_mode, std::uint64_t flags)
 {
     const InfoPtr below = info_for_lower(info);
@@ -112,8 +129,9 @@ Domain::Domain(Fabric &fabric, const fi_info &info, std::uint64_t flags, void *c
       may_cache_any_((info.domain_attr->mr_mode & kOldModes) != 0 ||
                      (info.domain_attr->mr_mode & kModesOfOneHandle) == 0),
       has_devices_((info.caps & FI_HMEM) != 0), generation_(fork_generation()),
+      flags_below_(flags_below(fabric.lower_name().provider, name_)),
       lower_(open_lower(fabric, info, lower_mr_mode(info.domain_attr->mr_mode), flags)),
-      registrar_(lower_.get(), keys_, info.domain_attr->mr_key_size)
+      registrar_(lower_.get(), keys_, info.domain_attr->mr_key_size, flags_below_)
 {
     fid.fclass = FI_CLASS_DOMAIN;
     fid.context = context;
@@ -199,6 +217,8 @@ void Domain::print_statistics() const noexcept
 void Domain::stop_all() noexcept
 {
     const std::lock_guard guard(open_domains_mutex);
+    if (!open_domains)
+        take_back_monitor();
     for (const Domain *each = open_domains; each; each = each->next_) {
         if (each->generation_ == fork_generation()) {
             each->print_statistics();

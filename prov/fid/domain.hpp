@@ -87,6 +87,7 @@ private:
     const bool may_cache_any_;     // no mode that ties a region to one handle
     const bool has_devices_;       // FI_HMEM: only then the memory's kind is told
     const unsigned generation_;    // of the process: differs in a forked child
+    const std::uint64_t flags_below_; // decided before the lower domain is opened
     LowerDomain lower_;
     Registrar registrar_;
     std::unique_ptr<Cache> cache_;

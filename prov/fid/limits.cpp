@@ -17,7 +17,7 @@ constexpr const char *kLocalRanks[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALN
                                        "PMI_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"};
 
 // These don't pin what is registered with them.
-constexpr const char *kUnpinned[] = {"tcp", "udp", "sockets", "shm", "sm2"};
+constexpr const char *kUnpinned[] = {"tcp", "net", "udp", "sockets", "shm", "sm2"};
 
 constexpr std::size_t kMostCount = std::size_t{1} << 20;
 
@@ -30,12 +30,12 @@ std::size_t local_ranks() noexcept
     return 1;
 }
 
-bool pins(const std::string &provider) noexcept
-{
-    return std::find(std::begin(kUnpinned), std::end(kUnpinned), provider) == std::end(kUnpinned);
-}
-
 } // namespace
+
+bool pins(const std::string &lower_provider) noexcept
+{
+    return std::find(std::begin(kUnpinned), std::end(kUnpinned), lower_provider) == std::end(kUnpinned);
+}
 
 CacheLimits default_limits(const std::string &lower_provider, std::size_t device_count) noexcept
 {

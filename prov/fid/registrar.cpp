@@ -16,8 +16,8 @@ constexpr int kMostTries = 4096;
 
 } // namespace
 
-Registrar::Registrar(fid_domain *lower, Keys keys, std::size_t key_bytes) noexcept
-    : lower_(lower), keys_(keys), first_key_(keys == Keys::OursBesideApp ? last_of(key_bytes) / 2 + 1 : 1),
+Registrar::Registrar(fid_domain *lower, Keys keys, std::size_t key_bytes, std::uint64_t flags) noexcept
+    : lower_(lower), keys_(keys), flags_(flags), first_key_(keys == Keys::OursBesideApp ? last_of(key_bytes) / 2 + 1 : 1),
       last_key_(last_of(key_bytes))
 {
 }
@@ -37,7 +37,7 @@ int Registrar::register_range(Range range, Rights rights, void **registration) n
 {
     fid_mr *region = nullptr;
     const int error = with_key([&](std::uint64_t key) {
-        return fi_mr_reg(lower_, range.address(), range.size(), rights, 0, key, 0, &region, nullptr);
+        return fi_mr_reg(lower_, range.address(), range.size(), rights, 0, key, flags_, &region, nullptr);
     });
     if (error == 0)
         *registration = region;

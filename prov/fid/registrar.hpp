@@ -20,7 +20,8 @@ public:
         Ours,          // we choose all of them
         OursBesideApp, // the application chooses some: ours are from the upper half of what fits
     };
-    Registrar(fid_domain *lower, Keys keys, std::size_t key_bytes) noexcept;
+    // `flags` go with each registration of the cache.
+    Registrar(fid_domain *lower, Keys keys, std::size_t key_bytes, std::uint64_t flags) noexcept;
 
     int register_range(Range range, Rights rights, void **registration) noexcept override;
     int deregister(void *registration) noexcept override;
@@ -34,6 +35,7 @@ private:
 
     fid_domain *const lower_;
     const Keys keys_;
+    const std::uint64_t flags_;
     const std::uint64_t first_key_, last_key_;
     Atomic<std::uint64_t> next_key_{std::uint64_t{0}};
 };
