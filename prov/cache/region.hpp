@@ -34,5 +34,6 @@ struct Region {
     IntervalNode<Region> in_index;
     ListNode<Region> in_list;
 };
+static_assert(sizeof(Region) <= 256, "a cache may hold a million of them");
 
 } // namespace regcache
